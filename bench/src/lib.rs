@@ -1,0 +1,1 @@
+//! Benchmarks of agentrt against peers measured in the same run.

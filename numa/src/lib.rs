@@ -1,0 +1,1 @@
+//! NUMA topology of the host, read from sysfs.

@@ -1,0 +1,1 @@
+//! What the shim and the host share: addresses, ports, layouts.

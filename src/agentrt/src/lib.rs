@@ -1,0 +1,1 @@
+//! agentrt: AI agents in KVM virtual machines without a guest kernel.

@@ -1,0 +1,2 @@
+//! The `agentrt` command.
+fn main() {}

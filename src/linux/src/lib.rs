@@ -1,0 +1,1 @@
+//! The host's half of Linux: syscall dispatch, memory, files, process, time.

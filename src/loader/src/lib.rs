@@ -1,0 +1,1 @@
+//! ELF images, initial stacks and the syscall rewriter.

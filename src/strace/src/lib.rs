@@ -1,0 +1,1 @@
+//! Decodes syscalls the way strace prints them.

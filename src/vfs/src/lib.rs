@@ -1,0 +1,1 @@
+//! The guest's file tree: image, writable layer, volumes, /proc, /dev, /sys.

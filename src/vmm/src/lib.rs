@@ -1,0 +1,1 @@
+//! The KVM virtual machine of one agent: memory, vCPU, exits, platform.
