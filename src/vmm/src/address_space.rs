@@ -1,0 +1,213 @@
+//! Maps, protects and unmaps guest-virtual pages: page table, memory and KVM kept in step.
+//!
+//! Page tables are written by the host. KVM reads an entry anew whenever it has none cached, so an
+//! entry may gain rights in place; one that loses rights or moves needs KVM's cached translation
+//! to be dropped, which [`GuestMemory::forget_translations`] and [`GuestMemory::release`] do.
+
+use agentrt_shim_abi::PAGE_SIZE;
+use vm_memory::VolatileSlice;
+
+use crate::memory::{GuestMemory, OutOfMemory, PhysicalRun};
+use crate::page_table::{Owner, PageTable, Protection};
+
+/// The address space of one guest.
+pub struct AddressSpace {
+    memory: GuestMemory,
+    table: PageTable,
+}
+
+impl AddressSpace {
+    /// An address space in which nothing is mapped.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the memory has no page for the root table.
+    pub fn new(mut memory: GuestMemory) -> Result<AddressSpace, OutOfMemory> {
+        let table = PageTable::new(&mut memory)?;
+        Ok(AddressSpace { memory, table })
+    }
+
+    /// The guest-physical memory.
+    pub fn memory(&self) -> &GuestMemory {
+        &self.memory
+    }
+
+    /// Guest-physical address of the root page table.
+    pub fn root(&self) -> u64 {
+        self.table.root()
+    }
+
+    /// Maps new zeroed pages at `address`: at least one and at most `pages`, all consecutive in
+    /// guest-physical memory. Nothing may be mapped there yet.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if no page is left.
+    pub fn map_new(
+        &mut self,
+        address: u64,
+        pages: u64,
+        protection: Protection,
+        owner: Owner,
+    ) -> Result<PhysicalRun, OutOfMemory> {
+        let run = self.memory.allocate(pages)?;
+        match self
+            .table
+            .map(&mut self.memory, address, run, protection, owner)
+        {
+            Ok(()) => Ok(run),
+            Err((0, error)) => {
+                self.memory.release(run);
+                Err(error)
+            }
+            Err((mapped, _)) => {
+                let unused = PhysicalRun {
+                    start: run.start + mapped * PAGE_SIZE,
+                    pages: run.pages - mapped,
+                };
+                self.memory.release(unused);
+                Ok(PhysicalRun {
+                    start: run.start,
+                    pages: mapped,
+                })
+            }
+        }
+    }
+
+    /// Where `address` is mapped to, and what may be done there.
+    pub fn translate(&self, address: u64) -> Option<(u64, Protection)> {
+        self.table.translate(&self.memory, address)
+    }
+
+    /// Length in pages of the run from `address` on, at most `pages`, in which nothing is mapped.
+    pub fn unmapped_run(&self, address: u64, pages: u64) -> u64 {
+        let mut first = None;
+        self.table
+            .for_each_page(&self.memory, address, pages, |virtual_address, _| {
+                first.get_or_insert(virtual_address);
+            });
+        first.map_or(pages, |first| (first - address) / PAGE_SIZE)
+    }
+
+    /// Unmaps what is mapped in `pages` pages from `address` on, and frees it.
+    pub fn unmap(&mut self, address: u64, pages: u64) {
+        let mut runs = Runs::default();
+        self.table
+            .unmap(&self.memory, address, pages, |_, physical| {
+                runs.push(physical)
+            });
+        for run in runs.0 {
+            self.memory.release(run);
+        }
+    }
+
+    /// Changes what may be done with what is mapped in `pages` pages from `address` on.
+    pub fn protect(&mut self, address: u64, pages: u64, protection: Protection) {
+        let mut runs = Runs::default();
+        self.table
+            .protect(&self.memory, address, pages, protection, |page| {
+                runs.push(page)
+            });
+        for run in runs.0 {
+            self.memory.forget_translations(run);
+        }
+    }
+
+    /// Moves what is mapped in `pages` pages from `from` on to `to`, where nothing may be mapped.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if a page table cannot be allocated; pages that found no place are freed.
+    pub fn relocate(
+        &mut self,
+        from: u64,
+        to: u64,
+        pages: u64,
+        protection: Protection,
+    ) -> Result<(), OutOfMemory> {
+        let mut moved = Vec::new();
+        self.table
+            .unmap(&self.memory, from, pages, |address, page| {
+                moved.push((address, page))
+            });
+        let mut result = Ok(());
+        for (address, page) in moved {
+            let run = PhysicalRun {
+                start: page,
+                pages: 1,
+            };
+            self.memory.forget_translations(run);
+            let target = to + (address - from);
+            let mapped = self
+                .table
+                .map(&mut self.memory, target, run, protection, Owner::Program);
+            if let Err((_, error)) = mapped {
+                self.memory.release(run);
+                result = Err(error);
+            }
+        }
+        result
+    }
+
+    /// Makes what is mapped in `pages` pages from `address` on read as zeros again.
+    pub fn discard(&mut self, address: u64, pages: u64) {
+        let mut runs = Runs::default();
+        self.table
+            .for_each_page(&self.memory, address, pages, |_, page| runs.push(page));
+        for run in runs.0 {
+            self.memory.discard(run);
+        }
+    }
+
+    /// Unmaps pages of the given ranges that were mapped ahead but never touched, which loses
+    /// nothing, and frees them. Ranges are (address, pages) of memory that is zero until written.
+    pub fn reclaim_untouched(&mut self, ranges: &[(u64, u64)]) {
+        let resident = self.memory.resident();
+        for &(address, pages) in ranges {
+            let mut untouched = Vec::new();
+            self.table
+                .for_each_page(&self.memory, address, pages, |virtual_address, page| {
+                    if !resident
+                        .get((page / PAGE_SIZE) as usize)
+                        .copied()
+                        .unwrap_or(true)
+                    {
+                        untouched.push(virtual_address);
+                    }
+                });
+            for virtual_address in untouched {
+                self.unmap(virtual_address, 1);
+            }
+        }
+    }
+
+    /// The bytes at guest-virtual `address` up to the end of their page, at most `length`, whatever
+    /// ring 3 may do with them. None where nothing is mapped.
+    pub fn slice(&self, address: u64, length: usize) -> Option<VolatileSlice<'_>> {
+        let (physical, _) = self.translate(address)?;
+        let length = length.min((PAGE_SIZE - address % PAGE_SIZE) as usize);
+        self.memory.slice(physical, length)
+    }
+
+    /// Pages of guest memory that the host backs, page tables included.
+    pub fn resident_pages(&self) -> u64 {
+        self.memory
+            .resident()
+            .into_iter()
+            .filter(|&resident| resident)
+            .count() as u64
+    }
+}
+
+/// Pages gathered into consecutive runs.
+#[derive(Default)]
+struct Runs(Vec<PhysicalRun>);
+
+impl Runs {
+    fn push(&mut self, page: u64) {
+        match self.0.last_mut() {
+            Some(run) if run.start + run.pages * PAGE_SIZE == page => run.pages += 1,
+            _ => self.0.push(PhysicalRun {
+                start: page,
+                pages: 1,
+            }),
+        }
+    }
+}
