@@ -1,2 +1,7 @@
 //! The `agentrt` command.
-fn main() {}
+
+mod cli;
+
+fn main() {
+    cli::main();
+}

@@ -214,7 +214,7 @@ impl Location {
     }
 
     /// Absolute path in the guest, `" (deleted)"` behind it if the node has no name any more.
-    pub(crate) fn path(&self) -> Vec<u8> {
+    pub fn path(&self) -> Vec<u8> {
         // Collected from the leaf upwards, then turned round.
         let mut names: Vec<Vec<u8>> = Vec::new();
         let mut deleted = false;

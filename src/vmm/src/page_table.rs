@@ -173,7 +173,7 @@ impl PageTable {
         let entry = memory.load(leaf + address / PAGE_SIZE % ENTRIES * 8);
         (entry != 0).then(|| {
             (
-                entry & ADDRESS | address % PAGE_SIZE,
+                entry & ADDRESS | (address % PAGE_SIZE),
                 Protection::of_entry(entry),
             )
         })

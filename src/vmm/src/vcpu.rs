@@ -141,15 +141,7 @@ impl Vcpu {
 
     /// Sets the program's registers as at the start of a program image: all general registers
     /// zero, FS and GS bases zero.
-    ///
-    /// # Errors
-    /// If KVM refuses the registers.
-    pub fn start(
-        &mut self,
-        memory: &GuestMemory,
-        instruction_pointer: u64,
-        stack_pointer: u64,
-    ) -> Result<(), VmError> {
+    pub fn start(&mut self, memory: &GuestMemory, instruction_pointer: u64, stack_pointer: u64) {
         self.set_fs_base(0);
         self.set_gs_base(0);
         match self.stopped {
@@ -176,7 +168,6 @@ impl Vcpu {
             }
         }
         self.fd.set_sync_dirty_reg(SyncReg::Register);
-        Ok(())
     }
 
     /// Runs the guest until it stops.

@@ -100,12 +100,8 @@ impl Vm {
     }
 
     /// Starts a program image.
-    ///
-    /// # Errors
-    /// If KVM refuses the registers.
-    pub fn start(&mut self, instruction_pointer: u64, stack_pointer: u64) -> Result<(), VmError> {
-        self.vcpu
-            .start(self.space.memory(), instruction_pointer, stack_pointer)
+    pub fn start(&mut self, instruction_pointer: u64, stack_pointer: u64) {
+        self.vcpu.start(self.space.memory(), instruction_pointer, stack_pointer);
     }
 }
 

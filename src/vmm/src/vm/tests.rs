@@ -25,7 +25,7 @@ fn guest(code: &[u8]) -> Option<Vm> {
     vm.space
         .map_new(STACK - PAGE_SIZE, 1, Protection::READ_WRITE, Owner::Program)
         .unwrap();
-    vm.start(CODE, STACK).unwrap();
+    vm.start(CODE, STACK);
     Some(vm)
 }
 

@@ -1,0 +1,376 @@
+//! Changes what is mapped: mmap, munmap, mprotect, mremap, brk, madvise, msync.
+
+use std::ops::Range;
+
+use agentrt_shim_abi::PAGE_SIZE;
+use agentrt_vmm::Protection;
+use rustix::io::Errno;
+
+use super::area::{Area, Backing};
+use super::{AREAS_MAX, MMAP_TOP, Mm, USER, page_ceil, page_floor};
+
+/// Where an area shall go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Near this address if it is free there, else anywhere; 0 is no wish.
+    Hint(u64),
+    /// Exactly here, in place of what is there (MAP_FIXED).
+    Replace(u64),
+    /// Exactly here, if it is free (MAP_FIXED_NOREPLACE).
+    Exactly(u64),
+}
+
+impl Mm {
+    /// Maps `length` bytes of `area`, whose end is set by this function.
+    ///
+    /// # Errors
+    /// As mmap(2): EINVAL, ENOMEM, EEXIST, EPERM.
+    pub fn map(&mut self, placement: Placement, length: u64, area: Area) -> Result<u64, Errno> {
+        let length = page_ceil(length).filter(|&length| length != 0).ok_or(Errno::NOMEM)?;
+        let start = self.place(placement, length)?;
+        self.check_room(start..start + length)?;
+        self.clear(start..start + length);
+        let end = start + length;
+        let mut area = Area { end, ..area };
+        if area.protection.execute {
+            self.rewrite(start, &mut area);
+        }
+        self.areas.insert(start, area);
+        Ok(start)
+    }
+
+    fn place(&self, placement: Placement, length: u64) -> Result<u64, Errno> {
+        let fixed = |address: u64| {
+            if !address.is_multiple_of(PAGE_SIZE) {
+                return Err(Errno::INVAL);
+            }
+            if address < USER.start {
+                return Err(Errno::PERM);
+            }
+            let end = address.checked_add(length).ok_or(Errno::NOMEM)?;
+            if end > USER.end { Err(Errno::NOMEM) } else { Ok(address..end) }
+        };
+        match placement {
+            Placement::Replace(address) => Ok(fixed(address)?.start),
+            Placement::Exactly(address) => {
+                let range = fixed(address)?;
+                let start = range.start;
+                if self.areas.is_free(range) { Ok(start) } else { Err(Errno::EXIST) }
+            }
+            Placement::Hint(address) => {
+                let wished = page_floor(address);
+                match fixed(wished) {
+                    Ok(range) if address != 0 && self.areas.is_free(range.clone()) => Ok(wished),
+                    _ => self.find_gap(length),
+                }
+            }
+        }
+    }
+
+    /// A free range of `length` bytes, as high as mmap would choose it.
+    ///
+    /// # Errors
+    /// ENOMEM if there is none.
+    pub fn find_gap(&self, length: u64) -> Result<u64, Errno> {
+        self.areas
+            .highest_gap(USER.start..MMAP_TOP, length)
+            .or_else(|| self.areas.lowest_gap(MMAP_TOP..USER.end, length))
+            .ok_or(Errno::NOMEM)
+    }
+
+    fn check_room(&self, range: Range<u64>) -> Result<(), Errno> {
+        debug_assert!(range.start < range.end);
+        // One new area, and up to two more when an old one is split.
+        if self.areas.len() + 3 > AREAS_MAX { Err(Errno::NOMEM) } else { Ok(()) }
+    }
+
+    /// Unmaps `length` bytes from `address` on.
+    ///
+    /// # Errors
+    /// EINVAL if the range is not aligned, empty or outside the program's part of memory; ENOMEM if
+    /// there are too many areas to split one.
+    pub fn unmap(&mut self, address: u64, length: u64) -> Result<(), Errno> {
+        let range = user_range(address, length).ok_or(Errno::INVAL)?;
+        if range.is_empty() {
+            return Err(Errno::INVAL);
+        }
+        self.check_room(range.clone())?;
+        self.clear(range);
+        Ok(())
+    }
+
+    /// Takes everything out of `range`.
+    pub(super) fn clear(&mut self, range: Range<u64>) {
+        if self.areas.is_free(range.clone()) {
+            return;
+        }
+        self.write_back(range.clone());
+        for (start, area) in self.areas.remove(range.clone()) {
+            self.space.unmap(start, (area.end - start) / PAGE_SIZE);
+        }
+        self.release_trampolines(range);
+    }
+
+    /// Takes everything out of memory, as a new program image demands.
+    pub fn clear_all(&mut self) {
+        self.clear(USER);
+        self.brk = (0, 0);
+        self.settled_sites.clear();
+    }
+
+    /// Writes all changes in shared mappings back to their files.
+    pub fn clear_shared(&mut self) {
+        self.write_back(USER);
+    }
+
+    /// Changes what may be done with `length` bytes from `address` on.
+    ///
+    /// # Errors
+    /// As mprotect(2): EINVAL if not aligned, ENOMEM where nothing is mapped, EACCES for writing to
+    /// a shared mapping of a file that is not open for writing.
+    pub fn protect(
+        &mut self,
+        address: u64,
+        length: u64,
+        protection: Protection,
+    ) -> Result<(), Errno> {
+        let range = user_range(address, length).ok_or(Errno::NOMEM)?;
+        if !address.is_multiple_of(PAGE_SIZE) {
+            return Err(Errno::INVAL);
+        }
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.check_room(range.clone())?;
+        for (start, mut area) in self.areas.overlapping(range.clone()) {
+            if protection.write && area.shared && matches!(area.backing, Backing::File { write_back: false, .. }) {
+                return Err(Errno::ACCESS);
+            }
+            let becomes_code = protection.execute && !area.protection.execute;
+            area.protection = protection;
+            self.areas.remove(start..area.end);
+            if becomes_code {
+                self.rewrite(start, &mut area);
+            }
+            self.space.protect(start, (area.end - start) / PAGE_SIZE, protection);
+            self.areas.insert(start, area);
+        }
+        if self.areas.covers(range) { Ok(()) } else { Err(Errno::NOMEM) }
+    }
+
+    /// Resizes the area of `old` bytes at `address` to `new` bytes, moving it to `target` (or, with
+    /// `may_move`, to where there is room) if need be. Returns where it is then.
+    ///
+    /// # Errors
+    /// As mremap(2): EINVAL, EFAULT, ENOMEM.
+    pub fn remap(
+        &mut self,
+        address: u64,
+        old: u64,
+        new: u64,
+        may_move: bool,
+        target: Option<u64>,
+    ) -> Result<u64, Errno> {
+        let new = page_ceil(new).filter(|&new| new != 0).ok_or(Errno::INVAL)?;
+        let old_range = user_range(address, old).ok_or(Errno::INVAL)?;
+        let (_, area) = self.areas.find(address).ok_or(Errno::FAULT)?;
+        if old_range.is_empty() {
+            return Err(Errno::INVAL);
+        }
+        if area.end < old_range.end {
+            return Err(Errno::FAULT);
+        }
+        let old = old_range.end - address;
+        self.check_room(old_range.clone())?;
+        if let Some(target) = target {
+            let target_range = user_range(target, new).ok_or(Errno::INVAL)?;
+            if target_range.start < old_range.end && old_range.start < target_range.end {
+                return Err(Errno::INVAL);
+            }
+            self.place(Placement::Replace(target), new)?;
+            self.clear(target_range);
+            if new < old {
+                self.clear(address + new..old_range.end);
+            }
+            return self.move_area(address..address + old.min(new), target, new);
+        }
+        if new <= old {
+            self.clear(address + new..old_range.end);
+            return Ok(address);
+        }
+        let growth = old_range.end..address.checked_add(new).ok_or(Errno::NOMEM)?;
+        if growth.end <= USER.end && self.areas.is_free(growth.clone()) {
+            return self.grow(old_range, growth);
+        }
+        if !may_move {
+            return Err(Errno::NOMEM);
+        }
+        let target = self.find_gap(new)?;
+        self.move_area(old_range, target, new)
+    }
+
+    fn grow(&mut self, old: Range<u64>, growth: Range<u64>) -> Result<u64, Errno> {
+        let (start, mut area) = self.overlapping_one(old.clone())?;
+        self.areas.remove(start..area.end);
+        area.end = growth.end;
+        self.areas.insert(start, area);
+        Ok(old.start)
+    }
+
+    /// Moves what is in `old` to `target` and makes it `length` bytes long. Nothing is at `target`.
+    fn move_area(&mut self, old: Range<u64>, target: u64, length: u64) -> Result<u64, Errno> {
+        let (_, mut area) = self.overlapping_one(old.clone())?;
+        let pages = (old.end - old.start) / PAGE_SIZE;
+        let rewritten = match &mut area.backing {
+            Backing::File { patches, .. } => !std::mem::take(patches).is_empty(),
+            Backing::Anonymous => false,
+        };
+        if rewritten && !area.protection.write {
+            // Jumps to trampolines are relative: read the code anew.
+            self.clear(old);
+        } else {
+            let moved = self.space.relocate(old.start, target, pages, area.protection);
+            self.areas.remove(old);
+            moved.map_err(|_| Errno::NOMEM)?;
+        }
+        area.end = target + length;
+        self.areas.insert(target, area);
+        Ok(target)
+    }
+
+    fn overlapping_one(&self, range: Range<u64>) -> Result<(u64, Area), Errno> {
+        self.areas.overlapping(range).into_iter().next().ok_or(Errno::FAULT)
+    }
+
+    /// Makes the rest of a page zero, from `address` on, whatever the program may do with it.
+    ///
+    /// # Errors
+    /// EFAULT if the page cannot be brought in.
+    pub fn zero_rest_of_page(&mut self, address: u64) -> Result<(), Errno> {
+        let length = (PAGE_SIZE - address % PAGE_SIZE) % PAGE_SIZE;
+        if length > 0 {
+            self.fault(address, Protection::NONE).map_err(|_| Errno::FAULT)?;
+            let slice = self.space.slice(address, length as usize).ok_or(Errno::FAULT)?;
+            slice.copy_from(&[0; PAGE_SIZE as usize][..length as usize]);
+        }
+        Ok(())
+    }
+
+    /// Sets where the heap starts, for a new program image.
+    pub fn start_brk(&mut self, address: u64) {
+        self.brk = (address, address);
+    }
+
+    /// Moves the end of the heap; returns where it is then, the old end if it cannot move.
+    pub fn set_brk(&mut self, wanted: u64) -> u64 {
+        let (start, end) = self.brk;
+        let (Some(old_top), Some(new_top)) = (page_ceil(end), page_ceil(wanted)) else { return end };
+        if wanted < start || new_top > USER.end {
+            return end;
+        }
+        if new_top < old_top {
+            self.clear(new_top..old_top);
+        } else if new_top > old_top {
+            let growth = old_top..new_top;
+            if !self.areas.is_free(growth.clone())
+                || self.check_room(growth.clone()).is_err()
+                || !self.is_affordable(growth.end - growth.start)
+            {
+                return end;
+            }
+            let area = Area::anonymous(new_top, Protection::READ_WRITE, false, "[heap]");
+            self.areas.insert(old_top, area);
+        }
+        self.brk = (start, wanted);
+        wanted
+    }
+
+    /// Could `length` bytes of private memory ever be written? Linux's heuristic overcommit refuses
+    /// what exceeds all memory there is (kernel doc mm/overcommit-accounting).
+    pub fn is_affordable(&self, length: u64) -> bool {
+        length <= self.space.memory().size()
+    }
+
+    /// Gives up the contents of private pages: zeros or the file's bytes come back.
+    pub fn discard(&mut self, range: Range<u64>) {
+        for (start, area) in self.areas.overlapping(range) {
+            let pages = (area.end - start) / PAGE_SIZE;
+            match area.backing {
+                Backing::Anonymous if area.shared => {}
+                Backing::Anonymous => self.space.discard(start, pages),
+                Backing::File { .. } => {
+                    self.write_back(start..area.end);
+                    self.space.unmap(start, pages);
+                }
+            }
+        }
+    }
+
+    /// Writes what changed in shared mappings of files back to the files.
+    pub fn write_back(&mut self, range: Range<u64>) {
+        for (start, area) in self.areas.overlapping(range) {
+            let Backing::File { file, offset, write_back: true, .. } = &area.backing else {
+                continue;
+            };
+            let size = file.size().unwrap_or(0);
+            let mut on_file = [0; PAGE_SIZE as usize];
+            for page in (start..area.end).step_by(PAGE_SIZE as usize) {
+                let position = offset + (page - start);
+                let length = size.saturating_sub(position).min(PAGE_SIZE) as usize;
+                let Some(slice) = self.space.slice(page, length).filter(|_| length > 0) else {
+                    continue;
+                };
+                let mut in_memory = [0; PAGE_SIZE as usize];
+                slice.copy_to(&mut in_memory[..length]);
+                let target = vm_memory::VolatileSlice::from(&mut on_file[..length]);
+                let read = file.read_at(position, &[target]);
+                if read != Ok(length) || in_memory[..length] != on_file[..length] {
+                    // The program has no way to learn of a failure here, as on Linux.
+                    let source = vm_memory::VolatileSlice::from(&mut in_memory[..length]);
+                    let _ = file.write_at(position, &[source]);
+                }
+            }
+        }
+    }
+
+    /// Which of the pages from `address` on are there, one byte each (mincore(2)).
+    ///
+    /// # Errors
+    /// EINVAL if not aligned, ENOMEM where nothing is mapped.
+    pub fn resident(&self, address: u64, length: u64) -> Result<Vec<u8>, Errno> {
+        if !address.is_multiple_of(PAGE_SIZE) {
+            return Err(Errno::INVAL);
+        }
+        let range = user_range(address, length).ok_or(Errno::NOMEM)?;
+        if !self.areas.covers(range.clone()) || range.end - range.start > 1 << 36 {
+            return Err(Errno::NOMEM);
+        }
+        Ok(range
+            .step_by(PAGE_SIZE as usize)
+            .map(|page| u8::from(self.space.translate(page).is_some()))
+            .collect())
+    }
+
+    /// Is every byte of `range` mapped?
+    pub fn is_mapped(&self, range: Range<u64>) -> bool {
+        self.areas.covers(range)
+    }
+
+    /// Brings in every page of `range` that can be, until memory runs out.
+    pub fn populate(&mut self, range: Range<u64>) {
+        for (start, area) in self.areas.overlapping(range) {
+            for page in (start..area.end).step_by(PAGE_SIZE as usize) {
+                if self.fault(page, Protection::NONE).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The pages of `length` bytes from `address` on, if they are the program's.
+pub(super) fn user_range(address: u64, length: u64) -> Option<Range<u64>> {
+    let end = page_ceil(address.checked_add(length)?)?;
+    let aligned = address.is_multiple_of(PAGE_SIZE);
+    (aligned && end <= USER.end).then_some(address..end)
+}
