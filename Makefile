@@ -32,7 +32,8 @@ fuzz: setup
 	@tools/fuzz 60
 
 bench: setup
-	@cargo bench --package agentrt-bench
+	@cargo build --quiet --release --package agentrt
+	@cargo run --quiet --release --package agentrt-bench
 
 lint: setup
 	@cargo fmt --all --check

@@ -84,7 +84,9 @@ impl Description {
 
     /// The seals that are set; none if it cannot be sealed.
     pub fn seals(&self) -> Seals {
-        self.seals.as_ref().map_or(Seals::empty(), |seals| seals.get())
+        self.seals
+            .as_ref()
+            .map_or(Seals::empty(), |seals| seals.get())
     }
 
     /// The file of the tree, or `error` if it is something else.
@@ -111,7 +113,10 @@ pub struct Descriptors {
 
 impl Default for Descriptors {
     fn default() -> Self {
-        Descriptors { entries: RefCell::default(), limit: Cell::new(DESCRIPTORS_DEFAULT) }
+        Descriptors {
+            entries: RefCell::default(),
+            limit: Cell::new(DESCRIPTORS_DEFAULT),
+        }
     }
 }
 
@@ -130,7 +135,11 @@ impl Descriptors {
     /// EBADF if it is not open, or only a handle.
     pub fn usable(&self, number: i32) -> Result<Rc<Description>, Errno> {
         let description = self.get(number)?;
-        if description.is_handle() { Err(Errno::BADF) } else { Ok(description) }
+        if description.is_handle() {
+            Err(Errno::BADF)
+        } else {
+            Ok(description)
+        }
     }
 
     /// Makes sure that `open` will find a free number.
@@ -140,8 +149,16 @@ impl Descriptors {
     pub fn check_free(&self) -> Result<(), Errno> {
         let limit = self.limit.get() as usize;
         let entries = self.entries.borrow();
-        let taken = entries.iter().take(limit).filter(|entry| entry.is_some()).count();
-        if taken < limit { Ok(()) } else { Err(Errno::MFILE) }
+        let taken = entries
+            .iter()
+            .take(limit)
+            .filter(|entry| entry.is_some())
+            .count();
+        if taken < limit {
+            Ok(())
+        } else {
+            Err(Errno::MFILE)
+        }
     }
 
     /// Opens the lowest free number that is at least `from`.
@@ -157,7 +174,11 @@ impl Descriptors {
         let limit = self.limit.get() as usize;
         let from = usize::try_from(from).map_err(|_| Errno::INVAL)?;
         if from >= limit {
-            return Err(if from == 0 { Errno::MFILE } else { Errno::INVAL });
+            return Err(if from == 0 {
+                Errno::MFILE
+            } else {
+                Errno::INVAL
+            });
         }
         let mut entries = self.entries.borrow_mut();
         let free = (from..entries.len()).find(|&index| entries[index].is_none());
@@ -168,7 +189,10 @@ impl Descriptors {
         if number >= entries.len() {
             entries.resize(number + 1, None);
         }
-        entries[number] = Some(Descriptor { description, close_on_exec });
+        entries[number] = Some(Descriptor {
+            description,
+            close_on_exec,
+        });
         Ok(number as i32)
     }
 
@@ -198,7 +222,10 @@ impl Descriptors {
         if index >= entries.len() {
             entries.resize(index + 1, None);
         }
-        entries[index] = Some(Descriptor { description, close_on_exec });
+        entries[index] = Some(Descriptor {
+            description,
+            close_on_exec,
+        });
         Ok(())
     }
 
@@ -207,9 +234,12 @@ impl Descriptors {
     /// # Errors
     /// EBADF if it is not open.
     pub fn close(&self, number: i32) -> Result<(), Errno> {
-        let closed = usize::try_from(number)
-            .ok()
-            .and_then(|index| self.entries.borrow_mut().get_mut(index).and_then(Option::take));
+        let closed = usize::try_from(number).ok().and_then(|index| {
+            self.entries
+                .borrow_mut()
+                .get_mut(index)
+                .and_then(Option::take)
+        });
         closed.map(drop).ok_or(Errno::BADF)
     }
 
@@ -226,7 +256,9 @@ impl Descriptors {
     /// # Errors
     /// EBADF if it is not open.
     pub fn set_close_on_exec(&self, number: i32, close_on_exec: bool) -> Result<(), Errno> {
-        self.with(number, |descriptor| descriptor.close_on_exec = close_on_exec)
+        self.with(number, |descriptor| {
+            descriptor.close_on_exec = close_on_exec
+        })
     }
 
     /// Closes what is to be closed when a new program image starts.
@@ -239,18 +271,28 @@ impl Descriptors {
     /// The open numbers, ascending.
     pub fn numbers(&self) -> Vec<i32> {
         let entries = self.entries.borrow();
-        (0i32..).zip(entries.iter()).filter(|(_, entry)| entry.is_some()).map(|(n, _)| n).collect()
+        (0i32..)
+            .zip(entries.iter())
+            .filter(|(_, entry)| entry.is_some())
+            .map(|(n, _)| n)
+            .collect()
     }
 
     /// What is open, by ascending number.
     pub fn descriptions(&self) -> Vec<Rc<Description>> {
         let entries = self.entries.borrow();
-        entries.iter().flatten().map(|entry| entry.description.clone()).collect()
+        entries
+            .iter()
+            .flatten()
+            .map(|entry| entry.description.clone())
+            .collect()
     }
 
     fn with<T>(&self, number: i32, f: impl FnOnce(&mut Descriptor) -> T) -> Result<T, Errno> {
         let mut entries = self.entries.borrow_mut();
-        let entry = usize::try_from(number).ok().and_then(|index| entries.get_mut(index));
+        let entry = usize::try_from(number)
+            .ok()
+            .and_then(|index| entries.get_mut(index));
         entry.and_then(Option::as_mut).map(f).ok_or(Errno::BADF)
     }
 }

@@ -255,6 +255,9 @@ impl Guest {
 
     /// Finds a program in the guest's PATH, as execvp(3) does.
     fn search(&mut self, name: Vec<u8>, envp: &[Vec<u8>]) -> Result<Vec<u8>, StartError> {
+        if name.is_empty() {
+            return Err(StartError::NotFound(String::new()));
+        }
         let path = envp.iter().find_map(|variable| variable.strip_prefix(b"PATH="));
         let Guest { vfs, task, .. } = self;
         let mut denied = None;
@@ -368,7 +371,7 @@ impl Guest {
     fn wait(&mut self, wait: &Wait) -> Option<End> {
         let readable = |descriptor, events| libc::pollfd { fd: descriptor, events, revents: 0 };
         let mut polled = vec![readable(self.interrupt.event.as_raw_fd(), libc::POLLIN)];
-        polled.extend(wait.descriptors.into_iter().flatten().map(|(fd, events)| readable(fd, events)));
+        polled.extend(wait.descriptors.iter().map(|&(fd, events)| readable(fd, events)));
         let timeout = match wait.deadline {
             // Rounded up: waking early would only mean waiting again.
             Some(deadline) => {

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 pub type Result<T> = std::result::Result<T, Stop>;
 
 /// Why a handler does not answer with a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The program gets this error.
     Error(Errno),
@@ -28,10 +28,10 @@ impl From<Errno> for Stop {
 }
 
 /// What a syscall waits for: whatever comes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
     /// Descriptors of the host's and the `POLL*` events awaited on each.
-    pub descriptors: [Option<(RawFd, i16)>; 3],
+    pub descriptors: Vec<(RawFd, i16)>,
     /// A point in time.
     pub deadline: Option<Instant>,
 }
@@ -39,14 +39,10 @@ pub struct Wait {
 impl Wait {
     /// For `events` on one descriptor of the host's.
     pub fn descriptor(descriptor: RawFd, events: i16) -> Wait {
-        Wait { descriptors: [Some((descriptor, events)), None, None], deadline: None }
-    }
-}
-
-impl Wait {
-    /// Waits for `events` on one descriptor of the host's.
-    pub fn on(descriptor: RawFd, events: i16) -> Wait {
-        Wait { descriptors: [Some((descriptor, events)), None, None], deadline: None }
+        Wait {
+            descriptors: vec![(descriptor, events)],
+            deadline: None,
+        }
     }
 }
 

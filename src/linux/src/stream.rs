@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use agentrt_vfs::{FileKind, OpenFlags, Stat, Timestamp};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use vm_memory::VolatileSlice;
 
@@ -28,8 +28,13 @@ const DEVICE: u64 = 13;
 /// The device number of /dev/ptmx, which makes a new terminal every time it is opened.
 const PTMX: u64 = libc::makedev(5, 2);
 /// Names of the memory devices, by their minor of major 1 (`admin-guide/devices.txt`).
-const MEMORY_DEVICES: [(u32, &str); 5] =
-    [(3, "null"), (5, "zero"), (7, "full"), (8, "random"), (9, "urandom")];
+const MEMORY_DEVICES: [(u32, &str); 5] = [
+    (3, "null"),
+    (5, "zero"),
+    (7, "full"),
+    (8, "random"),
+    (9, "urandom"),
+];
 
 /// How a stream is kept from blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +91,8 @@ impl Stream {
         let kind = FileKind::from_mode(stat.st_mode);
         let terminal = kind == FileKind::CharDevice && rustix::termios::isatty(&fd);
         let host_flags = rustix::fs::fcntl_getfl(&fd)?;
-        let kept = OFlags::ACCMODE | OFlags::APPEND;
-        let flags = OpenFlags::from_bits_retain((host_flags & kept).bits()) | OpenFlags::LARGEFILE;
+        let kept = OpenFlags::WRONLY | OpenFlags::RDWR | OpenFlags::APPEND | OpenFlags::LARGEFILE;
+        let flags = OpenFlags::from_bits_retain(host_flags.bits()) & kept;
         let never = matches!(
             kind,
             FileKind::Regular | FileKind::Directory | FileKind::BlockDevice
@@ -243,7 +248,7 @@ impl Stream {
     ///
     /// # Errors
     /// ESPIPE if it has none; the host's.
-    pub fn seek(&self, to: rustix::fs::SeekFrom) -> Result<u64, Errno> {
+    pub fn seek(&self, to: SeekFrom) -> Result<u64, Errno> {
         rustix::fs::seek(&self.fd, to)
     }
 
@@ -268,9 +273,17 @@ impl Stream {
     }
 
     fn check_ready(&self, events: i16) -> Result<(), Errno> {
-        let mut poll = libc::pollfd { fd: self.descriptor(), events, revents: 0 };
+        let mut poll = libc::pollfd {
+            fd: self.descriptor(),
+            events,
+            revents: 0,
+        };
         poll_now(std::slice::from_mut(&mut poll))?;
-        if poll.revents == 0 { Err(Errno::AGAIN) } else { Ok(()) }
+        if poll.revents == 0 {
+            Err(Errno::AGAIN)
+        } else {
+            Ok(())
+        }
     }
 
     /// The offset as `preadv2` takes it: -1 for the stream's own position.
@@ -318,7 +331,11 @@ impl Stream {
 pub fn poll_now(polls: &mut [libc::pollfd]) -> Result<(), Errno> {
     // SAFETY: the pointer and the length are those of a slice that is borrowed for the call.
     let result = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, 0) };
-    if result < 0 { Err(last_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(last_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Opens the same pipe or terminal on a description of its own that does not block. None if
@@ -347,11 +364,17 @@ fn with_vectors(
     buffers: &[VolatileSlice<'_>],
     call: impl FnOnce(&[libc::iovec]) -> isize,
 ) -> Result<usize, Errno> {
-    let guards: Vec<_> =
-        buffers.iter().take(BUFFERS_MAX).map(|slice| slice.ptr_guard_mut()).collect();
+    let guards: Vec<_> = buffers
+        .iter()
+        .take(BUFFERS_MAX)
+        .map(|slice| slice.ptr_guard_mut())
+        .collect();
     let vectors: Vec<libc::iovec> = guards
         .iter()
-        .map(|guard| libc::iovec { iov_base: guard.as_ptr().cast(), iov_len: guard.len() })
+        .map(|guard| libc::iovec {
+            iov_base: guard.as_ptr().cast(),
+            iov_len: guard.len(),
+        })
         .collect();
     match usize::try_from(call(&vectors)) {
         Ok(count) => Ok(count),

@@ -87,6 +87,17 @@ impl AddressSpace {
         first.map_or(pages, |first| (first - address) / PAGE_SIZE)
     }
 
+    /// The addresses of the pages that are mapped in `pages` pages from `address` on, ascending.
+    /// Costs little where nothing is mapped, however large the range.
+    pub fn mapped_pages(&self, address: u64, pages: u64) -> Vec<u64> {
+        let mut mapped = Vec::new();
+        self.table
+            .for_each_page(&self.memory, address, pages, |virtual_address, _| {
+                mapped.push(virtual_address);
+            });
+        mapped
+    }
+
     /// Unmaps what is mapped in `pages` pages from `address` on, and frees it.
     pub fn unmap(&mut self, address: u64, pages: u64) {
         let mut runs = Runs::default();

@@ -119,14 +119,17 @@ impl Vcpu {
         ring0: u64,
     ) -> Result<Vcpu, VmError> {
         let mut fd = vm.create_vcpu(0).map_err(VmError::Vcpu)?;
-        set_cpuid(kvm, &fd, platform).map_err(VmError::Cpuid)?;
+        let mut cpuid =
+            kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES).map_err(VmError::Cpuid)?;
+        platform.filter_cpuid(cpuid.as_mut_slice());
+        fd.set_cpuid2(&cpuid).map_err(VmError::Cpuid)?;
         let mut sregs = fd.get_sregs().map_err(VmError::Registers)?;
         set_system_registers(&mut sregs, platform, root);
         fd.set_sregs(&sregs).map_err(VmError::Registers)?;
         // KVM fills the shared page when the guest stops; until then it holds nothing.
         fd.sync_regs_mut().sregs = sregs;
         set_msrs(&fd, platform)?;
-        set_xcr0(kvm, &fd)?;
+        set_xcr0(&cpuid, &fd)?;
         fd.set_sync_valid_reg(SyncReg::Register);
         fd.set_sync_valid_reg(SyncReg::SystemRegister);
         let exit_length = agentrt_shim::exit_length(platform.exit_instruction());
@@ -290,12 +293,6 @@ impl Vcpu {
     }
 }
 
-fn set_cpuid(kvm: &Kvm, fd: &VcpuFd, platform: Platform) -> Result<(), kvm_ioctls::Error> {
-    let mut cpuid: CpuId = kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)?;
-    platform.filter_cpuid(cpuid.as_mut_slice());
-    fd.set_cpuid2(&cpuid)
-}
-
 fn set_system_registers(sregs: &mut kvm_sregs, platform: Platform, root: u64) {
     let flat = kvm_segment {
         limit: 0xffff_ffff,
@@ -361,16 +358,10 @@ fn set_msrs(fd: &VcpuFd, platform: Platform) -> Result<(), VmError> {
     }
 }
 
-fn set_xcr0(kvm: &Kvm, fd: &VcpuFd) -> Result<(), VmError> {
+fn set_xcr0(cpuid: &CpuId, fd: &VcpuFd) -> Result<(), VmError> {
     // x87, SSE, AVX and the three parts of AVX-512 (SDM vol. 1, 13.3), as far as KVM has them.
     const WANTED: u64 = 0b1110_0111;
-    let supported = kvm
-        .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
-        .map_err(VmError::Cpuid)?;
-    let leaf = supported
-        .as_slice()
-        .iter()
-        .find(|leaf| leaf.function == 0xd && leaf.index == 0);
+    let leaf = cpuid.as_slice().iter().find(|leaf| leaf.function == 0xd && leaf.index == 0);
     let Some(leaf) = leaf else { return Ok(()) };
     let mut xcrs = kvm_xcrs {
         nr_xcrs: 1,

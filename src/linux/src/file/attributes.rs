@@ -13,11 +13,23 @@ use crate::stop::Result;
 const AT_FLAGS: i32 = libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH;
 
 pub(super) fn chmod(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    chmod_at(guest, libc::AT_FDCWD, arguments.address(0), arguments.u32(1), 0)
+    chmod_at(
+        guest,
+        libc::AT_FDCWD,
+        arguments.address(0),
+        arguments.u32(1),
+        0,
+    )
 }
 
 pub(super) fn fchmodat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    chmod_at(guest, arguments.i32(0), arguments.address(1), arguments.u32(2), 0)
+    chmod_at(
+        guest,
+        arguments.i32(0),
+        arguments.address(1),
+        arguments.u32(2),
+        0,
+    )
 }
 
 pub(super) fn fchmodat2(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -58,12 +70,24 @@ pub(super) fn chown(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 pub(super) fn lchown(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let (uid, gid) = (arguments.u32(1), arguments.u32(2));
     let flags = libc::AT_SYMLINK_NOFOLLOW;
-    chown_at(guest, libc::AT_FDCWD, arguments.address(0), (uid, gid), flags)
+    chown_at(
+        guest,
+        libc::AT_FDCWD,
+        arguments.address(0),
+        (uid, gid),
+        flags,
+    )
 }
 
 pub(super) fn fchownat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let (uid, gid) = (arguments.u32(2), arguments.u32(3));
-    chown_at(guest, arguments.i32(0), arguments.address(1), (uid, gid), arguments.i32(4))
+    chown_at(
+        guest,
+        arguments.i32(0),
+        arguments.address(1),
+        (uid, gid),
+        arguments.i32(4),
+    )
 }
 
 fn chown_at(
@@ -101,7 +125,10 @@ pub(super) fn utime(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let times = match arguments.address(1) {
         0 => [TimeUpdate::Now; 2],
         address => guest.task.mm.read_u64s::<2>(address)?.map(|seconds| {
-            TimeUpdate::At(Timestamp { seconds: seconds as i64, nanoseconds: 0 })
+            TimeUpdate::At(Timestamp {
+                seconds: seconds as i64,
+                nanoseconds: 0,
+            })
         }),
     };
     set_times_at(guest, libc::AT_FDCWD, arguments.address(0), times, 0)
@@ -151,11 +178,7 @@ fn set_times_at(
     Ok(0)
 }
 
-fn set_descriptor_times(
-    guest: &mut Guest,
-    number: i32,
-    [atime, mtime]: Times,
-) -> Result<u64> {
+fn set_descriptor_times(guest: &mut Guest, number: i32, [atime, mtime]: Times) -> Result<u64> {
     let description = guest.task.descriptors.usable(number)?;
     description.file(Errno::PERM)?.set_times(atime, mtime)?;
     Ok(0)
@@ -169,7 +192,10 @@ fn read_timevals(guest: &mut Guest, address: u64) -> std::result::Result<Times, 
     let time = |seconds: u64, micros: u64| match micros {
         0..=999_999 => {
             let nanoseconds = micros as u32 * 1000;
-            Ok(TimeUpdate::At(Timestamp { seconds: seconds as i64, nanoseconds }))
+            Ok(TimeUpdate::At(Timestamp {
+                seconds: seconds as i64,
+                nanoseconds,
+            }))
         }
         _ => Err(Errno::INVAL),
     };
@@ -181,7 +207,10 @@ fn read_timespecs(guest: &mut Guest, address: u64) -> std::result::Result<Times,
         return Ok([TimeUpdate::Now; 2]);
     }
     let [a_seconds, a_nanos, m_seconds, m_nanos] = guest.task.mm.read_u64s(address)?;
-    Ok([time_update(a_seconds, a_nanos)?, time_update(m_seconds, m_nanos)?])
+    Ok([
+        time_update(a_seconds, a_nanos)?,
+        time_update(m_seconds, m_nanos)?,
+    ])
 }
 
 fn time_update(seconds: u64, nanos: u64) -> std::result::Result<TimeUpdate, Errno> {

@@ -60,7 +60,7 @@ pub(super) fn fcntl(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 /// `F_SETFL`. A stream to which the host appends stays one.
 fn set_flags(description: &Description, flags: u32) {
     let wanted = OpenFlags::from_bits_retain(flags) & SETTABLE;
-    let mut flags = description.flags.get() - SETTABLE | wanted;
+    let mut flags = (description.flags.get() - SETTABLE) | wanted;
     if let Object::Stream(stream) = &description.object {
         flags |= stream.flags() & OpenFlags::APPEND;
     }

@@ -71,7 +71,11 @@ impl End {
                 Object::Stream(stream) => stream.seek(SeekFrom::Current(0))?,
             }
         };
-        Ok(End { description, pointer, offset })
+        Ok(End {
+            description,
+            pointer,
+            offset,
+        })
     }
 
     fn advance(&self, guest: &mut Guest, done: u64) -> Result<()> {
@@ -88,7 +92,10 @@ impl End {
     }
 
     fn read_at(&self, done: u64, bytes: &mut [u8]) -> std::result::Result<usize, Errno> {
-        let (offset, slices) = (self.offset.saturating_add(done), [VolatileSlice::from(bytes)]);
+        let (offset, slices) = (
+            self.offset.saturating_add(done),
+            [VolatileSlice::from(bytes)],
+        );
         match &self.description.object {
             Object::File(file) => file.read_at(offset, &slices),
             Object::Stream(stream) => stream.read(&slices, Some(offset)),
@@ -98,7 +105,9 @@ impl End {
 
 /// `count` cut so that neither the call is long nor an offset is too large.
 fn bounded(offset: u64, count: u64) -> u64 {
-    count.min(COPY_MAX).min((i64::MAX as u64).saturating_sub(offset))
+    count
+        .min(COPY_MAX)
+        .min((i64::MAX as u64).saturating_sub(offset))
 }
 
 pub(super) fn sendfile(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -142,7 +151,10 @@ fn copy_to_file(
     }
     let count = allowed(guest, &to.description, file, to.offset, count)?;
     let write = |done: u64, bytes: &mut [u8]| {
-        file.write_at(to.offset.saturating_add(done), &[VolatileSlice::from(bytes)])
+        file.write_at(
+            to.offset.saturating_add(done),
+            &[VolatileSlice::from(bytes)],
+        )
     };
     Ok(pump(count, |done, bytes| from.read_at(done, bytes), write)?)
 }

@@ -51,6 +51,9 @@ pub(super) fn dup3(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         return Err(Errno::INVAL.into());
     }
     let description = guest.task.descriptors.get(old)?;
-    guest.task.descriptors.open_at(new, description, flags != 0)?;
+    guest
+        .task
+        .descriptors
+        .open_at(new, description, flags != 0)?;
     Ok(new as u64)
 }

@@ -101,12 +101,18 @@ pub(super) fn pwritev2(guest: &mut Guest, arguments: &Arguments) -> Result<u64> 
 }
 
 fn check_no_flags(arguments: &Arguments) -> std::result::Result<(), Errno> {
-    if arguments.u32(5) == 0 { Ok(()) } else { Err(Errno::OPNOTSUPP) }
+    if arguments.u32(5) == 0 {
+        Ok(())
+    } else {
+        Err(Errno::OPNOTSUPP)
+    }
 }
 
 /// The fourth argument: on 64-bit machines the low word holds all of an offset.
 fn position(arguments: &Arguments) -> std::result::Result<Position, Errno> {
-    u64::try_from(arguments.i64(3)).map(Position::At).map_err(|_| Errno::INVAL)
+    u64::try_from(arguments.i64(3))
+        .map(Position::At)
+        .map_err(|_| Errno::INVAL)
 }
 
 fn one_buffer(arguments: &Arguments) -> std::result::Result<[Buffer; 1], Errno> {
@@ -115,7 +121,10 @@ fn one_buffer(arguments: &Arguments) -> std::result::Result<[Buffer; 1], Errno> 
     if i64::try_from(length).is_err() {
         return Err(Errno::FAULT);
     }
-    Ok([Buffer { address, length: length.min(COUNT_MAX) }])
+    Ok([Buffer {
+        address,
+        length: length.min(COUNT_MAX),
+    }])
 }
 
 /// Reads an array of `struct iovec`.
@@ -154,7 +163,10 @@ fn part(buffers: &[Buffer], mut skip: u64, mut length: u64) -> Vec<Buffer> {
         let taken = length.min(buffer.length - skipped);
         length -= taken;
         if taken > 0 {
-            kept.push(Buffer { address: buffer.address.wrapping_add(skipped), length: taken });
+            kept.push(Buffer {
+                address: buffer.address.wrapping_add(skipped),
+                length: taken,
+            });
         }
     }
     kept
@@ -174,10 +186,12 @@ fn transfer(
         while at < buffer.length {
             let wanted = usize::try_from(buffer.length - at).unwrap_or(TRANSFER_MAX);
             let address = buffer.address.wrapping_add(at);
-            let moved = mm.slices(address, wanted.min(TRANSFER_MAX), access).and_then(|slices| {
-                let offered: usize = slices.iter().map(|slice| slice.len()).sum();
-                Ok((offered, step(done, &slices)?))
-            });
+            let moved = mm
+                .slices(address, wanted.min(TRANSFER_MAX), access)
+                .and_then(|slices| {
+                    let offered: usize = slices.iter().map(|slice| slice.len()).sum();
+                    Ok((offered, step(done, &slices)?))
+                });
             match moved {
                 Ok((offered, count)) => {
                     at += count as u64;
@@ -221,9 +235,12 @@ fn read_file(
         return Err(Errno::ISDIR);
     }
     let start = start(description, file, buffers, position)?;
-    let done = transfer(&mut guest.task.mm, buffers, Access::Write, |done, slices| {
-        file.read_at(start + done, slices)
-    })?;
+    let done = transfer(
+        &mut guest.task.mm,
+        buffers,
+        Access::Write,
+        |done, slices| file.read_at(start + done, slices),
+    )?;
     if position == Position::Current && !file.is_stream() {
         description.offset.set(start + done);
     }
@@ -263,9 +280,12 @@ fn read_stream(
     position: Position,
 ) -> Result<u64> {
     let offset = stream_offset(position);
-    let result = transfer(&mut guest.task.mm, buffers, Access::Write, |done, slices| {
-        stream.read(slices, offset.map(|offset| offset.saturating_add(done)))
-    });
+    let result = transfer(
+        &mut guest.task.mm,
+        buffers,
+        Access::Write,
+        |done, slices| stream.read(slices, offset.map(|offset| offset.saturating_add(done))),
+    );
     match result {
         Err(Errno::AGAIN) => Err(would_block(description, stream, libc::POLLIN)),
         result => Ok(result?),
@@ -277,7 +297,7 @@ pub(super) fn would_block(description: &Description, stream: &Stream, events: i1
     if description.flags.get().contains(OpenFlags::NONBLOCK) {
         Stop::Error(Errno::AGAIN)
     } else {
-        Stop::Wait(Wait::on(stream.descriptor(), events))
+        Stop::Wait(Wait::descriptor(stream.descriptor(), events))
     }
 }
 
@@ -318,16 +338,21 @@ fn write_file(
     let allowed = allowed(guest, description, file, at, count)?;
     let allowed = part(buffers, 0, allowed);
     let mut end = at;
-    let done = transfer(&mut guest.task.mm, &allowed, Access::Read, |done, slices| {
-        if appends {
-            let (count, behind) = file.append(slices)?;
-            end = behind;
-            return Ok(count);
-        }
-        let count = file.write_at(at + done, slices)?;
-        end = at + done + count as u64;
-        Ok(count)
-    })?;
+    let done = transfer(
+        &mut guest.task.mm,
+        &allowed,
+        Access::Read,
+        |done, slices| {
+            if appends {
+                let (count, behind) = file.append(slices)?;
+                end = behind;
+                return Ok(count);
+            }
+            let count = file.write_at(at + done, slices)?;
+            end = at + done + count as u64;
+            Ok(count)
+        },
+    )?;
     if position == Position::Current && !file.is_stream() {
         description.offset.set(end);
     }

@@ -124,7 +124,11 @@ fn terminal(
         TIOCSPGRP => {
             let mut group = [0; 4];
             mm.read(argument, &mut group)?;
-            if i32::from_ne_bytes(group) == FIRST_PID { Ok(()) } else { Err(Errno::SRCH) }
+            if i32::from_ne_bytes(group) == FIRST_PID {
+                Ok(())
+            } else {
+                Err(Errno::SRCH)
+            }
         }
         TIOCSWINSZ => Err(Errno::PERM),
         _ => Err(Errno::NOTTY),

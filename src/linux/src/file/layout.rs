@@ -31,13 +31,19 @@ pub(super) fn stat(stat: &Stat) -> [u8; STAT_SIZE] {
     let mut layout = Layout::new();
     layout.set(offset_of!(libc::stat, st_dev), stat.dev.to_ne_bytes());
     layout.set(offset_of!(libc::stat, st_ino), stat.ino.to_ne_bytes());
-    layout.set(offset_of!(libc::stat, st_nlink), u64::from(stat.nlink).to_ne_bytes());
+    layout.set(
+        offset_of!(libc::stat, st_nlink),
+        u64::from(stat.nlink).to_ne_bytes(),
+    );
     layout.set(offset_of!(libc::stat, st_mode), stat.mode.to_ne_bytes());
     layout.set(offset_of!(libc::stat, st_uid), stat.uid.to_ne_bytes());
     layout.set(offset_of!(libc::stat, st_gid), stat.gid.to_ne_bytes());
     layout.set(offset_of!(libc::stat, st_rdev), stat.rdev.to_ne_bytes());
     layout.set(offset_of!(libc::stat, st_size), stat.size.to_ne_bytes());
-    layout.set(offset_of!(libc::stat, st_blksize), u64::from(stat.blksize).to_ne_bytes());
+    layout.set(
+        offset_of!(libc::stat, st_blksize),
+        u64::from(stat.blksize).to_ne_bytes(),
+    );
     layout.set(offset_of!(libc::stat, st_blocks), stat.blocks.to_ne_bytes());
     for (offset, time) in [
         (offset_of!(libc::stat, st_atime), stat.atime),
@@ -55,25 +61,49 @@ pub(super) fn statx(stat: &Stat) -> [u8; STATX_SIZE] {
     let mask = libc::STATX_BASIC_STATS | libc::STATX_BTIME | libc::STATX_MNT_ID;
     let mut layout = Layout::new();
     layout.set(offset_of!(libc::statx, stx_mask), mask.to_ne_bytes());
-    layout.set(offset_of!(libc::statx, stx_blksize), stat.blksize.to_ne_bytes());
-    layout.set(offset_of!(libc::statx, stx_attributes), stat.attributes.to_ne_bytes());
+    layout.set(
+        offset_of!(libc::statx, stx_blksize),
+        stat.blksize.to_ne_bytes(),
+    );
+    layout.set(
+        offset_of!(libc::statx, stx_attributes),
+        stat.attributes.to_ne_bytes(),
+    );
     layout.set(offset_of!(libc::statx, stx_nlink), stat.nlink.to_ne_bytes());
     layout.set(offset_of!(libc::statx, stx_uid), stat.uid.to_ne_bytes());
     layout.set(offset_of!(libc::statx, stx_gid), stat.gid.to_ne_bytes());
-    layout.set(offset_of!(libc::statx, stx_mode), (stat.mode as u16).to_ne_bytes());
+    layout.set(
+        offset_of!(libc::statx, stx_mode),
+        (stat.mode as u16).to_ne_bytes(),
+    );
     layout.set(offset_of!(libc::statx, stx_ino), stat.ino.to_ne_bytes());
     layout.set(offset_of!(libc::statx, stx_size), stat.size.to_ne_bytes());
-    layout.set(offset_of!(libc::statx, stx_blocks), stat.blocks.to_ne_bytes());
-    layout.set(offset_of!(libc::statx, stx_attributes_mask), stat.attributes_mask.to_ne_bytes());
+    layout.set(
+        offset_of!(libc::statx, stx_blocks),
+        stat.blocks.to_ne_bytes(),
+    );
+    layout.set(
+        offset_of!(libc::statx, stx_attributes_mask),
+        stat.attributes_mask.to_ne_bytes(),
+    );
     for (offset, time) in [
         (offset_of!(libc::statx, stx_atime), stat.atime),
         (offset_of!(libc::statx, stx_btime), stat.btime),
         (offset_of!(libc::statx, stx_ctime), stat.ctime),
         (offset_of!(libc::statx, stx_mtime), stat.mtime),
     ] {
-        let Timestamp { seconds, nanoseconds } = time;
-        layout.set(offset + offset_of!(libc::statx_timestamp, tv_sec), seconds.to_ne_bytes());
-        layout.set(offset + offset_of!(libc::statx_timestamp, tv_nsec), nanoseconds.to_ne_bytes());
+        let Timestamp {
+            seconds,
+            nanoseconds,
+        } = time;
+        layout.set(
+            offset + offset_of!(libc::statx_timestamp, tv_sec),
+            seconds.to_ne_bytes(),
+        );
+        layout.set(
+            offset + offset_of!(libc::statx_timestamp, tv_nsec),
+            nanoseconds.to_ne_bytes(),
+        );
     }
     for (offset, device) in [
         (offset_of!(libc::statx, stx_rdev_major), stat.rdev),
@@ -82,7 +112,10 @@ pub(super) fn statx(stat: &Stat) -> [u8; STATX_SIZE] {
         layout.set(offset, libc::major(device).to_ne_bytes());
         layout.set(offset + 4, libc::minor(device).to_ne_bytes());
     }
-    layout.set(offset_of!(libc::statx, stx_mnt_id), stat.mount_id.to_ne_bytes());
+    layout.set(
+        offset_of!(libc::statx, stx_mnt_id),
+        stat.mount_id.to_ne_bytes(),
+    );
     layout.0
 }
 
@@ -90,17 +123,44 @@ pub(super) fn statx(stat: &Stat) -> [u8; STATX_SIZE] {
 pub(super) fn statfs(statfs: &StatFs) -> [u8; STATFS_SIZE] {
     let mut layout = Layout::new();
     layout.set(offset_of!(libc::statfs, f_type), statfs.magic.to_ne_bytes());
-    layout.set(offset_of!(libc::statfs, f_bsize), statfs.block_size.to_ne_bytes());
-    layout.set(offset_of!(libc::statfs, f_blocks), statfs.blocks.to_ne_bytes());
-    layout.set(offset_of!(libc::statfs, f_bfree), statfs.blocks_free.to_ne_bytes());
-    layout.set(offset_of!(libc::statfs, f_bavail), statfs.blocks_free.to_ne_bytes());
-    layout.set(offset_of!(libc::statfs, f_files), statfs.files.to_ne_bytes());
-    layout.set(offset_of!(libc::statfs, f_ffree), statfs.files_free.to_ne_bytes());
+    layout.set(
+        offset_of!(libc::statfs, f_bsize),
+        statfs.block_size.to_ne_bytes(),
+    );
+    layout.set(
+        offset_of!(libc::statfs, f_blocks),
+        statfs.blocks.to_ne_bytes(),
+    );
+    layout.set(
+        offset_of!(libc::statfs, f_bfree),
+        statfs.blocks_free.to_ne_bytes(),
+    );
+    layout.set(
+        offset_of!(libc::statfs, f_bavail),
+        statfs.blocks_free.to_ne_bytes(),
+    );
+    layout.set(
+        offset_of!(libc::statfs, f_files),
+        statfs.files.to_ne_bytes(),
+    );
+    layout.set(
+        offset_of!(libc::statfs, f_ffree),
+        statfs.files_free.to_ne_bytes(),
+    );
     layout.set(offset_of!(libc::statfs, f_fsid), statfs.fsid.to_ne_bytes());
-    layout.set(offset_of!(libc::statfs, f_namelen), statfs.name_max.to_ne_bytes());
-    layout.set(offset_of!(libc::statfs, f_frsize), statfs.block_size.to_ne_bytes());
+    layout.set(
+        offset_of!(libc::statfs, f_namelen),
+        statfs.name_max.to_ne_bytes(),
+    );
+    layout.set(
+        offset_of!(libc::statfs, f_frsize),
+        statfs.block_size.to_ne_bytes(),
+    );
     // Behind f_frsize; libc's structure does not name it.
-    layout.set(offset_of!(libc::statfs, f_frsize) + 8, statfs.flags.to_ne_bytes());
+    layout.set(
+        offset_of!(libc::statfs, f_frsize) + 8,
+        statfs.flags.to_ne_bytes(),
+    );
     layout.0
 }
 
@@ -126,7 +186,9 @@ pub(super) fn push_dirent(
     // Header, name, and both NUL and type: aligned, so that the next entry is.
     let length = (DIRENT_HEADER + entry.name.len() + 2).next_multiple_of(8);
     let end = list.len() + length;
-    let Ok(record_length) = u16::try_from(length) else { return false };
+    let Ok(record_length) = u16::try_from(length) else {
+        return false;
+    };
     if end > room {
         return false;
     }

@@ -20,6 +20,8 @@ use crate::task::Task;
 const RANGES_MAX: usize = 1024;
 /// Behind the last byte of the largest file.
 const END: u64 = 1 << 63;
+/// Mandatory locks, which Linux dropped: asking for one does nothing.
+const LOCK_MAND: i32 = 32;
 /// `sizeof(struct flock)` on x86-64.
 const FLOCK_SIZE: usize = size_of::<libc::flock>();
 
@@ -56,7 +58,11 @@ impl Locks {
         let conflicts = |(held, held_kind): &&(Range<u64>, LockKind)| {
             held.start < range.end && range.start < held.end && held_kind.excludes(kind)
         };
-        self.ranges.iter().filter(conflicts).min_by_key(|(held, _)| held.start).cloned()
+        self.ranges
+            .iter()
+            .filter(conflicts)
+            .min_by_key(|(held, _)| held.start)
+            .cloned()
     }
 
     /// Locks `range`, or unlocks it if `kind` is None.
@@ -114,6 +120,9 @@ fn wait() -> Stop {
 
 pub(super) fn flock(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let operation = arguments.i32(1);
+    if operation & LOCK_MAND != 0 {
+        return Ok(0);
+    }
     let kind = match operation & !libc::LOCK_NB {
         libc::LOCK_SH => Some(LockKind::Shared),
         libc::LOCK_EX => Some(LockKind::Exclusive),
@@ -153,7 +162,10 @@ fn read_request(
 ) -> std::result::Result<Request, Errno> {
     let mut bytes = [0; FLOCK_SIZE];
     guest.task.mm.read(address, &mut bytes)?;
-    let kind = match i32::from(i16::from_ne_bytes(field(&bytes, offset_of!(libc::flock, l_type)))) {
+    let kind = match i32::from(i16::from_ne_bytes(field(
+        &bytes,
+        offset_of!(libc::flock, l_type),
+    ))) {
         libc::F_RDLCK => Some(LockKind::Shared),
         libc::F_WRLCK => Some(LockKind::Exclusive),
         libc::F_UNLCK => None,
@@ -170,7 +182,11 @@ fn read_request(
     let start = i64::from_ne_bytes(field(&bytes, offset_of!(libc::flock, l_start)));
     let length = i64::from_ne_bytes(field(&bytes, offset_of!(libc::flock, l_len)));
     let pid = i32::from_ne_bytes(field(&bytes, offset_of!(libc::flock, l_pid)));
-    Ok(Request { kind, range: range(base, start, length)?, pid })
+    Ok(Request {
+        kind,
+        range: range(base, start, length)?,
+        pid,
+    })
 }
 
 /// The field of `WIDTH` bytes at `offset`, which comes from the structure itself.
@@ -238,9 +254,9 @@ pub(super) fn description_lock(
         return Err(Errno::INVAL.into());
     }
     let conflict = match kind {
-        Some(kind) => {
-            ask_others(&guest.task, description, |locks| locks.conflict(&range, kind))?
-        }
+        Some(kind) => ask_others(&guest.task, description, |locks| {
+            locks.conflict(&range, kind)
+        })?,
         None => None,
     };
     if command == libc::F_OFD_GETLK {
@@ -271,12 +287,22 @@ fn answer(
     };
     let mm = &mut guest.task.mm;
     let at = |offset: usize| address.wrapping_add(offset as u64);
-    mm.write(at(offset_of!(libc::flock, l_type)), &(kind as i16).to_ne_bytes())?;
+    mm.write(
+        at(offset_of!(libc::flock, l_type)),
+        &(kind as i16).to_ne_bytes(),
+    )?;
     if let Some((range, _)) = conflict {
-        let length = if range.end == END { 0 } else { range.end - range.start };
+        let length = if range.end == END {
+            0
+        } else {
+            range.end - range.start
+        };
         let whence = libc::SEEK_SET as i16;
         mm.write(at(offset_of!(libc::flock, l_whence)), &whence.to_ne_bytes())?;
-        mm.write(at(offset_of!(libc::flock, l_start)), &range.start.to_ne_bytes())?;
+        mm.write(
+            at(offset_of!(libc::flock, l_start)),
+            &range.start.to_ne_bytes(),
+        )?;
         mm.write(at(offset_of!(libc::flock, l_len)), &length.to_ne_bytes())?;
         mm.write(at(offset_of!(libc::flock, l_pid)), &(-1i32).to_ne_bytes())?;
     }

@@ -43,7 +43,10 @@ pub(super) fn memfd_create(guest: &mut Guest, arguments: &Arguments) -> Result<u
     if flags & !known != 0 || (no_exec && flags & MFD_EXEC != 0) {
         return Err(Errno::INVAL.into());
     }
-    let name = guest.task.mm.read_string(arguments.address(0), NAME_MAX + 1);
+    let name = guest
+        .task
+        .mm
+        .read_string(arguments.address(0), NAME_MAX + 1);
     let name = name.map_err(|error| match error {
         Errno::NAMETOOLONG => Errno::INVAL,
         error => error,
@@ -85,8 +88,7 @@ pub(super) fn add(description: &Description, added: u32) -> std::result::Result<
     Ok(())
 }
 
-/// Whether the seals let `count` bytes be written so that the file, now of `size`, ends at
-/// `end` or where it ends now.
+/// Whether the seals let a file of `size` bytes be written up to `end`.
 pub(super) fn check_write(seals: Seals, size: u64, end: u64) -> std::result::Result<(), Errno> {
     let frozen = seals.intersects(Seals::WRITE | Seals::FUTURE_WRITE);
     if frozen || (seals.contains(Seals::GROW) && end > size) {
@@ -99,5 +101,12 @@ pub(super) fn check_write(seals: Seals, size: u64, end: u64) -> std::result::Res
 pub(super) fn check_resize(seals: Seals, old: u64, new: u64) -> std::result::Result<(), Errno> {
     let shrinks = new < old && seals.contains(Seals::SHRINK);
     let grows = new > old && seals.contains(Seals::GROW);
-    if shrinks || grows { Err(Errno::PERM) } else { Ok(()) }
+    if shrinks || grows {
+        Err(Errno::PERM)
+    } else {
+        Ok(())
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,10 @@ pub(super) fn statx(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         return Err(Errno::INVAL.into());
     }
     let stat = stat_at(guest, arguments.i32(0), arguments.address(1), flags)?;
-    guest.task.mm.write(arguments.address(4), &layout::statx(&stat))?;
+    guest
+        .task
+        .mm
+        .write(arguments.address(4), &layout::statx(&stat))?;
     Ok(0)
 }
 
@@ -81,7 +84,10 @@ pub(super) fn statfs(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let at = PathAt::read(guest, libc::AT_FDCWD, arguments.address(0))?;
     let place = guest.vfs.lookup(&guest.task, &at.base, &at.path, true)?;
     let statfs = guest.vfs.statfs(&place)?;
-    guest.task.mm.write(arguments.address(1), &layout::statfs(&statfs))?;
+    guest
+        .task
+        .mm
+        .write(arguments.address(1), &layout::statfs(&statfs))?;
     Ok(0)
 }
 
@@ -96,16 +102,31 @@ pub(super) fn fstatfs(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
             ..StatFs::default()
         },
     };
-    guest.task.mm.write(arguments.address(1), &layout::statfs(&statfs))?;
+    guest
+        .task
+        .mm
+        .write(arguments.address(1), &layout::statfs(&statfs))?;
     Ok(0)
 }
 
 pub(super) fn access(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    access_at(guest, libc::AT_FDCWD, arguments.address(0), arguments.u32(1), 0)
+    access_at(
+        guest,
+        libc::AT_FDCWD,
+        arguments.address(0),
+        arguments.u32(1),
+        0,
+    )
 }
 
 pub(super) fn faccessat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    access_at(guest, arguments.i32(0), arguments.address(1), arguments.u32(2), 0)
+    access_at(
+        guest,
+        arguments.i32(0),
+        arguments.address(1),
+        arguments.u32(2),
+        0,
+    )
 }
 
 pub(super) fn faccessat2(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -113,17 +134,14 @@ pub(super) fn faccessat2(guest: &mut Guest, arguments: &Arguments) -> Result<u64
     access_at(guest, arguments.i32(0), arguments.address(1), mode, flags)
 }
 
-fn access_at(
-    guest: &mut Guest,
-    directory: i32,
-    path: u64,
-    mode: u32,
-    flags: i32,
-) -> Result<u64> {
+fn access_at(guest: &mut Guest, directory: i32, path: u64, mode: u32, flags: i32) -> Result<u64> {
     if mode & !(libc::R_OK | libc::W_OK | libc::X_OK) as u32 != 0 {
         return Err(Errno::INVAL.into());
     }
-    check_flags(flags, libc::AT_EACCESS | libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH)?;
+    check_flags(
+        flags,
+        libc::AT_EACCESS | libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH,
+    )?;
     let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
     let at = match Named::read(guest, directory, path, flags)? {
         Named::Path(at) => at,
@@ -132,8 +150,13 @@ fn access_at(
             base: guest.task.cwd.clone(),
             path: format!("/proc/self/fd/{number}").into_bytes(),
         },
-        Named::CurrentDirectory => PathAt { base: guest.task.cwd.clone(), path: b".".to_vec() },
+        Named::CurrentDirectory => PathAt {
+            base: guest.task.cwd.clone(),
+            path: b".".to_vec(),
+        },
     };
-    guest.vfs.access(&guest.task, &at.base, &at.path, mode, follow)?;
+    guest
+        .vfs
+        .access(&guest.task, &at.base, &at.path, mode, follow)?;
     Ok(0)
 }

@@ -22,6 +22,7 @@ mod metadata;
 mod names;
 mod open;
 mod paths;
+mod pipe;
 mod poll;
 mod seek;
 mod space;
@@ -63,6 +64,8 @@ pub fn handler(number: Sysno) -> Option<Handler> {
         Sysno::fcntl => control::fcntl,
         Sysno::flock => locks::flock,
         Sysno::ioctl => ioctl::ioctl,
+        Sysno::pipe => pipe::pipe,
+        Sysno::pipe2 => pipe::pipe2,
         Sysno::poll => poll::poll,
         Sysno::ppoll => poll::ppoll,
         Sysno::select => poll::select,

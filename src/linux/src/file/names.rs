@@ -15,7 +15,12 @@ pub(super) fn mkdir(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 }
 
 pub(super) fn mkdirat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    mkdir_at(guest, arguments.i32(0), arguments.address(1), arguments.u32(2))
+    mkdir_at(
+        guest,
+        arguments.i32(0),
+        arguments.address(1),
+        arguments.u32(2),
+    )
 }
 
 fn mkdir_at(guest: &mut Guest, directory: i32, path: u64, mode: u32) -> Result<u64> {
@@ -30,7 +35,12 @@ pub(super) fn mknod(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 }
 
 pub(super) fn mknodat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    mknod_at(guest, arguments.i32(0), arguments.address(1), arguments.u32(2))
+    mknod_at(
+        guest,
+        arguments.i32(0),
+        arguments.address(1),
+        arguments.u32(2),
+    )
 }
 
 fn mknod_at(guest: &mut Guest, directory: i32, path: u64, mode: u32) -> Result<u64> {
@@ -49,7 +59,12 @@ pub(super) fn rmdir(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 }
 
 pub(super) fn unlinkat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    remove_at(guest, arguments.i32(0), arguments.address(1), arguments.i32(2))
+    remove_at(
+        guest,
+        arguments.i32(0),
+        arguments.address(1),
+        arguments.i32(2),
+    )
 }
 
 fn remove_at(guest: &mut Guest, directory: i32, path: u64, flags: i32) -> Result<u64> {
@@ -63,7 +78,12 @@ fn remove_at(guest: &mut Guest, directory: i32, path: u64, flags: i32) -> Result
 }
 
 pub(super) fn rename(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    rename_at(guest, (CWD, arguments.address(0)), (CWD, arguments.address(1)), 0)
+    rename_at(
+        guest,
+        (CWD, arguments.address(0)),
+        (CWD, arguments.address(1)),
+        0,
+    )
 }
 
 pub(super) fn renameat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -73,7 +93,12 @@ pub(super) fn renameat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> 
 
 pub(super) fn renameat2(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let from = (arguments.i32(0), arguments.address(1));
-    rename_at(guest, from, (arguments.i32(2), arguments.address(3)), arguments.u32(4))
+    rename_at(
+        guest,
+        from,
+        (arguments.i32(2), arguments.address(3)),
+        arguments.u32(4),
+    )
 }
 
 fn rename_at(guest: &mut Guest, from: (i32, u64), to: (i32, u64), flags: u32) -> Result<u64> {
@@ -86,12 +111,22 @@ fn rename_at(guest: &mut Guest, from: (i32, u64), to: (i32, u64), flags: u32) ->
 }
 
 pub(super) fn link(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    link_at(guest, (CWD, arguments.address(0)), (CWD, arguments.address(1)), 0)
+    link_at(
+        guest,
+        (CWD, arguments.address(0)),
+        (CWD, arguments.address(1)),
+        0,
+    )
 }
 
 pub(super) fn linkat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let from = (arguments.i32(0), arguments.address(1));
-    link_at(guest, from, (arguments.i32(2), arguments.address(3)), arguments.i32(4))
+    link_at(
+        guest,
+        from,
+        (arguments.i32(2), arguments.address(3)),
+        arguments.i32(4),
+    )
 }
 
 fn link_at(guest: &mut Guest, from: (i32, u64), to: (i32, u64), flags: i32) -> Result<u64> {
@@ -108,18 +143,31 @@ pub(super) fn symlink(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 }
 
 pub(super) fn symlinkat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    symlink_at(guest, arguments.address(0), arguments.i32(1), arguments.address(2))
+    symlink_at(
+        guest,
+        arguments.address(0),
+        arguments.i32(1),
+        arguments.address(2),
+    )
 }
 
 fn symlink_at(guest: &mut Guest, target: u64, directory: i32, path: u64) -> Result<u64> {
     let target = paths::read_path(guest, target)?;
     let at = PathAt::read(guest, directory, path)?;
-    guest.vfs.symlink(&guest.task, &target, &at.base, &at.path)?;
+    guest
+        .vfs
+        .symlink(&guest.task, &target, &at.base, &at.path)?;
     Ok(0)
 }
 
 pub(super) fn readlink(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    read_link_at(guest, CWD, arguments.address(0), arguments.address(1), arguments.i32(2))
+    read_link_at(
+        guest,
+        CWD,
+        arguments.address(0),
+        arguments.address(1),
+        arguments.i32(2),
+    )
 }
 
 pub(super) fn readlinkat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -134,14 +182,23 @@ fn read_link_at(
     buffer: u64,
     size: i32,
 ) -> Result<u64> {
-    let size = usize::try_from(size).ok().filter(|size| *size > 0).ok_or(Errno::INVAL)?;
+    let size = usize::try_from(size)
+        .ok()
+        .filter(|size| *size > 0)
+        .ok_or(Errno::INVAL)?;
     let target = match Named::read(guest, directory, path, libc::AT_EMPTY_PATH)? {
         Named::Path(at) => guest.vfs.readlink(&guest.task, &at.base, &at.path)?,
         // A handle on the link itself. For anything else an empty path names nothing.
         Named::Descriptor(_, description) => {
             let place = description.file(Errno::NOENT)?.location();
             let target = guest.vfs.readlink_of(&guest.task, place);
-            target.map_err(|error| if error == Errno::INVAL { Errno::NOENT } else { error })?
+            target.map_err(|error| {
+                if error == Errno::INVAL {
+                    Errno::NOENT
+                } else {
+                    error
+                }
+            })?
         }
         Named::CurrentDirectory => return Err(Errno::NOENT.into()),
     };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use agentrt_vfs::{File, FileKind, OpenFlags, Opened, ResolveFlags};
 use rustix::io::Errno;
 
-use super::memfd::Seals;
+use super::memfd;
 use super::paths::{self, PathAt};
 use crate::arguments::Arguments;
 use crate::descriptor::{Description, Object};
@@ -51,26 +51,38 @@ const OPEN_HOW_SIZE: usize = 24;
 const OPEN_HOW_MAX: u64 = 4096;
 
 pub(super) fn open(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    open_at(guest, libc::AT_FDCWD, arguments.address(0), arguments.u32(1), arguments.u32(2))
+    open_at(
+        guest,
+        libc::AT_FDCWD,
+        arguments.address(0),
+        arguments.u32(1),
+        arguments.u32(2),
+    )
 }
 
 pub(super) fn creat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let flags = OpenFlags::CREAT | OpenFlags::WRONLY | OpenFlags::TRUNC;
-    open_at(guest, libc::AT_FDCWD, arguments.address(0), flags.bits(), arguments.u32(1))
+    open_at(
+        guest,
+        libc::AT_FDCWD,
+        arguments.address(0),
+        flags.bits(),
+        arguments.u32(1),
+    )
 }
 
 pub(super) fn openat(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let directory = arguments.i32(0);
-    open_at(guest, directory, arguments.address(1), arguments.u32(2), arguments.u32(3))
+    open_at(
+        guest,
+        directory,
+        arguments.address(1),
+        arguments.u32(2),
+        arguments.u32(3),
+    )
 }
 
-fn open_at(
-    guest: &mut Guest,
-    directory: i32,
-    path: u64,
-    flags: u32,
-    mode: u32,
-) -> Result<u64> {
+fn open_at(guest: &mut Guest, directory: i32, path: u64, flags: u32, mode: u32) -> Result<u64> {
     let mut flags = OpenFlags::from_bits_retain(flags) & KNOWN;
     if flags.contains(OpenFlags::PATH) {
         flags &= WITH_PATH;
@@ -92,11 +104,7 @@ pub(super) fn openat2(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     finish(guest, &PathAt { base, path }, flags, mode, resolve)
 }
 
-fn read_how(
-    guest: &mut Guest,
-    address: u64,
-    size: u64,
-) -> Result<(OpenFlags, u32, ResolveFlags)> {
+fn read_how(guest: &mut Guest, address: u64, size: u64) -> Result<(OpenFlags, u32, ResolveFlags)> {
     if size > OPEN_HOW_MAX {
         return Err(Errno::TOOBIG.into());
     }
@@ -134,7 +142,9 @@ fn finish(
     // Before anything is created or cut.
     guest.task.descriptors.check_free()?;
     let mode = mode & !guest.task.umask;
-    let opened = guest.vfs.open(&guest.task, &at.base, &at.path, flags, mode, resolve)?;
+    let opened = guest
+        .vfs
+        .open(&guest.task, &at.base, &at.path, flags, mode, resolve)?;
     let description = match opened {
         Opened::File(file) => of_file(file, flags),
         Opened::Descriptor(number) => open_again(guest, number, flags)?,
@@ -150,7 +160,7 @@ fn kept(flags: OpenFlags) -> OpenFlags {
         true => OpenFlags::empty(),
         false => OpenFlags::LARGEFILE,
     };
-    flags - MOMENTARY | large
+    (flags - MOMENTARY) | large
 }
 
 fn of_file(file: Box<dyn File>, flags: OpenFlags) -> Rc<Description> {
@@ -163,14 +173,18 @@ fn open_again(
     number: i32,
     flags: OpenFlags,
 ) -> std::result::Result<Rc<Description>, Errno> {
-    let old = guest.task.descriptors.get(number).map_err(|_| Errno::NOENT)?;
+    let old = guest
+        .task
+        .descriptors
+        .get(number)
+        .map_err(|_| Errno::NOENT)?;
     let file = match &old.object {
         Object::Stream(stream) => return of_stream(stream, flags),
         Object::File(file) => file,
     };
     let cuts = flags.contains(OpenFlags::TRUNC);
-    if cuts && old.seals().intersects(Seals::SHRINK | Seals::WRITE) {
-        return Err(Errno::PERM);
+    if cuts && !old.seals().is_empty() {
+        memfd::check_resize(old.seals(), file.size()?, 0)?;
     }
     let object = match guest.vfs.reopen(&guest.task, file.location(), flags) {
         Ok(Opened::File(file)) => Object::File(Rc::from(file)),
@@ -186,15 +200,16 @@ fn open_again(
         }
         Err(error) => return Err(error),
     };
-    Ok(Description::with_seals(object, kept(flags), old.seals.clone()))
+    Ok(Description::with_seals(
+        object,
+        kept(flags),
+        old.seals.clone(),
+    ))
 }
 
 /// A stream on a description of its own. It has the position of the host's, and is not cut:
 /// what was in a redirected file before the guest ran is not the guest's.
-fn of_stream(
-    stream: &Rc<Stream>,
-    flags: OpenFlags,
-) -> std::result::Result<Rc<Description>, Errno> {
+fn of_stream(stream: &Rc<Stream>, flags: OpenFlags) -> std::result::Result<Rc<Description>, Errno> {
     if flags.contains(OpenFlags::DIRECTORY) && stream.kind() != FileKind::Directory {
         return Err(Errno::NOTDIR);
     }
@@ -204,14 +219,21 @@ fn of_stream(
         check_access(stream.flags(), flags)?;
         flags | stream.flags() & OpenFlags::APPEND
     };
-    Ok(Description::new(Object::Stream(Rc::clone(stream)), kept(flags)))
+    Ok(Description::new(
+        Object::Stream(Rc::clone(stream)),
+        kept(flags),
+    ))
 }
 
 /// Whether what is open with `had` may be opened again with `wanted`.
 fn check_access(had: OpenFlags, wanted: OpenFlags) -> std::result::Result<(), Errno> {
     let reads = wanted.reads() && !had.reads();
     let writes = (wanted.writes() || wanted.contains(OpenFlags::TRUNC)) && !had.writes();
-    if reads || writes { Err(Errno::ACCESS) } else { Ok(()) }
+    if reads || writes {
+        Err(Errno::ACCESS)
+    } else {
+        Ok(())
+    }
 }
 
 /// `/dev/tty`: the first terminal among the streams that are open.

@@ -60,7 +60,10 @@ impl Named {
         if directory == libc::AT_FDCWD {
             return Ok(Named::CurrentDirectory);
         }
-        Ok(Named::Descriptor(directory, guest.task.descriptors.get(directory)?))
+        Ok(Named::Descriptor(
+            directory,
+            guest.task.descriptors.get(directory)?,
+        ))
     }
 
     /// The node of the tree; a symlink in the last component is followed if `follow` is set.
@@ -95,5 +98,9 @@ pub(super) fn read_path(guest: &mut Guest, address: u64) -> Result<Vec<u8>, Errn
 
 /// Refuses flags that are not in `known`.
 pub(super) fn check_flags(flags: i32, known: i32) -> Result<(), Errno> {
-    if flags & !known == 0 { Ok(()) } else { Err(Errno::INVAL) }
+    if flags & !known == 0 {
+        Ok(())
+    } else {
+        Err(Errno::INVAL)
+    }
 }

@@ -3,6 +3,7 @@
 //! Files of the tree are always ready. For streams the host is asked, without waiting; if
 //! nothing is ready the guest waits for all of them at once.
 
+use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
@@ -38,15 +39,13 @@ struct Interest {
     ready: i16,
 }
 
-/// What is awaited on the host's descriptors.
-type Awaited = [Option<(RawFd, i16)>; 3];
-
 /// Looks at all descriptors once; returns what is to be awaited if none is ready.
 fn look(
     descriptors: &Descriptors,
     interests: &mut [Interest],
-) -> std::result::Result<Awaited, Errno> {
+) -> std::result::Result<Vec<(RawFd, i16)>, Errno> {
     let mut polls: Vec<libc::pollfd> = Vec::new();
+    let mut place_of = HashMap::new();
     // Index of the interest, and of what the host is asked for it.
     let mut asked = Vec::new();
     for (index, interest) in interests.iter_mut().enumerate() {
@@ -61,8 +60,12 @@ fn look(
                 continue;
             }
         };
-        let poll = polls.iter().position(|poll| poll.fd == fd).unwrap_or_else(|| {
-            polls.push(libc::pollfd { fd, events: 0, revents: 0 });
+        let poll = *place_of.entry(fd).or_insert_with(|| {
+            polls.push(libc::pollfd {
+                fd,
+                events: 0,
+                revents: 0,
+            });
             polls.len() - 1
         });
         polls[poll].events |= interest.events;
@@ -74,13 +77,9 @@ fn look(
     for (index, poll) in asked {
         interests[index].ready = polls[poll].revents & interests[index].events;
     }
-    let mut awaited = Awaited::default();
     // A stream that has ended answers at once for ever: it is nothing to wait for.
     let quiet = polls.iter().filter(|poll| poll.revents == 0);
-    for (slot, poll) in awaited.iter_mut().zip(quiet) {
-        *slot = Some((poll.fd, poll.events));
-    }
-    Ok(awaited)
+    Ok(quiet.map(|poll| (poll.fd, poll.events)).collect())
 }
 
 /// Looks, and waits if nothing is ready; returns what is left of the time.
@@ -98,7 +97,10 @@ fn serve(
         return Ok(left.unwrap_or_default());
     }
     guest.task.sleep = deadline;
-    Err(Stop::Wait(Wait { descriptors: awaited, deadline }))
+    Err(Stop::Wait(Wait {
+        descriptors: awaited,
+        deadline,
+    }))
 }
 
 /// Reads `struct timespec` or, with `unit` 1000, `struct timeval`. None for a null pointer.
@@ -132,7 +134,9 @@ fn write_timeout(mm: &mut Mm, address: u64, unit: u64, left: Duration) {
 }
 
 pub(super) fn poll(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    let timeout = u64::try_from(arguments.i32(2)).ok().map(Duration::from_millis);
+    let timeout = u64::try_from(arguments.i32(2))
+        .ok()
+        .map(Duration::from_millis);
     let (count, _) = poll_array(guest, arguments, timeout)?;
     Ok(count)
 }
@@ -168,7 +172,11 @@ fn poll_array(
         // Negative numbers are places left out.
         if number >= 0 {
             places.push(place);
-            interests.push(Interest { number, events, ready: 0 });
+            interests.push(Interest {
+                number,
+                events,
+                ready: 0,
+            });
         }
     }
     let left = serve(guest, &mut interests, timeout)?;
@@ -180,7 +188,10 @@ fn poll_array(
         array[at..at + 2].copy_from_slice(&interest.ready.to_ne_bytes());
     }
     guest.task.mm.write(address, &array)?;
-    let ready = interests.iter().filter(|interest| interest.ready != 0).count();
+    let ready = interests
+        .iter()
+        .filter(|interest| interest.ready != 0)
+        .count();
     Ok((ready as u64, left))
 }
 
@@ -220,7 +231,11 @@ fn select_sets(guest: &mut Guest, arguments: &Arguments, unit: u64) -> Result<u6
         if events != 0 {
             let number = number as i32;
             guest.task.descriptors.usable(number)?;
-            interests.push(Interest { number, events, ready: 0 });
+            interests.push(Interest {
+                number,
+                events,
+                ready: 0,
+            });
         }
     }
     let left = serve(guest, &mut interests, timeout)?;

@@ -46,7 +46,11 @@ fn target(
 ) -> std::result::Result<u64, Errno> {
     let from = |start: u64| -> std::result::Result<u64, Errno> {
         let target = start.checked_add_signed(offset).ok_or(Errno::INVAL)?;
-        if i64::try_from(target).is_ok() { Ok(target) } else { Err(Errno::INVAL) }
+        if i64::try_from(target).is_ok() {
+            Ok(target)
+        } else {
+            Err(Errno::INVAL)
+        }
     };
     let is_directory = file.kind() == FileKind::Directory;
     let data = || u64::try_from(offset).map_err(|_| Errno::NXIO);

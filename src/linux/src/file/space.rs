@@ -44,7 +44,9 @@ pub(super) fn ftruncate(guest: &mut Guest, arguments: &Arguments) -> Result<u64>
 
 /// A file may not grow beyond RLIMIT_FSIZE.
 fn check_growth(guest: &mut Guest, old: u64, new: u64) -> Result<()> {
-    let Some(grown) = new.checked_sub(old).filter(|grown| *grown > 0) else { return Ok(()) };
+    let Some(grown) = new.checked_sub(old).filter(|grown| *grown > 0) else {
+        return Ok(());
+    };
     // All or nothing: the last byte has to be allowed.
     within_size_limit(guest, old + grown - 1, 1).map(drop)
 }
@@ -52,7 +54,10 @@ fn check_growth(guest: &mut Guest, old: u64, new: u64) -> Result<()> {
 pub(super) fn fallocate(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let description = guest.task.descriptors.usable(arguments.i32(0))?;
     let mode = arguments.u32(1);
-    let (offset, length) = (u64::try_from(arguments.i64(2)), u64::try_from(arguments.i64(3)));
+    let (offset, length) = (
+        u64::try_from(arguments.i64(2)),
+        u64::try_from(arguments.i64(3)),
+    );
     let (Ok(offset), Ok(length @ 1..)) = (offset, length) else {
         return Err(Errno::INVAL.into());
     };
@@ -72,7 +77,9 @@ pub(super) fn fallocate(guest: &mut Guest, arguments: &Arguments) -> Result<u64>
     }
     let size = file.size()?;
     let punches = mode & libc::FALLOC_FL_PUNCH_HOLE as u32 != 0;
-    let frozen = description.seals().intersects(Seals::WRITE | Seals::FUTURE_WRITE);
+    let frozen = description
+        .seals()
+        .intersects(Seals::WRITE | Seals::FUTURE_WRITE);
     if punches && frozen {
         return Err(Errno::PERM.into());
     }

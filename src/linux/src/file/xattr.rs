@@ -39,11 +39,20 @@ fn target(guest: &mut Guest, arguments: &Arguments, by: By) -> std::result::Resu
         }
     };
     let at = PathAt::read(guest, libc::AT_FDCWD, arguments.address(0))?;
-    Ok(Target::Place(guest.vfs.lookup(&guest.task, &at.base, &at.path, follow)?))
+    Ok(Target::Place(guest.vfs.lookup(
+        &guest.task,
+        &at.base,
+        &at.path,
+        follow,
+    )?))
 }
 
 fn name(guest: &mut Guest, arguments: &Arguments) -> std::result::Result<Vec<u8>, Errno> {
-    match guest.task.mm.read_string(arguments.address(1), NAME_MAX + 1) {
+    match guest
+        .task
+        .mm
+        .read_string(arguments.address(1), NAME_MAX + 1)
+    {
         Ok(name) if name.is_empty() => Err(Errno::RANGE),
         Err(Errno::NAMETOOLONG) => Err(Errno::RANGE),
         result => result,

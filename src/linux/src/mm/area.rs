@@ -197,6 +197,9 @@ impl Areas {
     /// The lowest free range of `length` bytes inside `bounds`.
     pub fn lowest_gap(&self, bounds: Range<u64>, length: u64) -> Option<u64> {
         let mut floor = self.find(bounds.start).map_or(bounds.start, |(_, area)| area.end);
+        if floor > bounds.end {
+            return None;
+        }
         for (&start, area) in self.map.range(floor..bounds.end) {
             if start - floor >= length {
                 break;

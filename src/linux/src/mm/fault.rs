@@ -13,8 +13,8 @@ use super::area::{Area, Backing};
 use super::{Mm, page_ceil, page_floor};
 
 /// Pages in a block of zeros, and in a block of a file.
-const ANONYMOUS_BLOCK: u64 = 64;
-const FILE_BLOCK: u64 = 16;
+const ANONYMOUS_BLOCK: u64 = 32;
+const FILE_BLOCK: u64 = 32;
 
 /// Why an access is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,9 +99,9 @@ impl Mm {
     }
 
     fn fill(&self, start: u64, area: &Area, address: u64, run: PhysicalRun) -> Result<(), Fault> {
-        let Backing::File { file, offset, patches, .. } = &area.backing else { return Ok(()) };
         let memory = self.space.memory();
         memory.populate(run);
+        let Backing::File { file, offset, patches, .. } = &area.backing else { return Ok(()) };
         let length = (run.pages * PAGE_SIZE) as usize;
         let mut slice = memory.slice(run.start, length).ok_or(Fault::Bus)?;
         let mut position = offset + (address - start);

@@ -94,14 +94,22 @@ impl Mm {
         if range.is_empty() {
             return Err(Errno::INVAL);
         }
-        self.check_room(range.clone())?;
+        // Only a hole in the middle of an area makes one more: a program that has too many must
+        // still be able to give some up.
+        let makes_hole = self
+            .areas
+            .find(range.start)
+            .is_some_and(|(start, area)| start < range.start && range.end < area.end);
+        if makes_hole {
+            self.check_room(range.clone())?;
+        }
         self.clear(range);
         Ok(())
     }
 
     /// Takes everything out of `range`.
     pub(super) fn clear(&mut self, range: Range<u64>) {
-        if self.areas.is_free(range.clone()) {
+        if range.is_empty() || self.areas.is_free(range.clone()) {
             return;
         }
         self.write_back(range.clone());
@@ -134,10 +142,10 @@ impl Mm {
         length: u64,
         protection: Protection,
     ) -> Result<(), Errno> {
-        let range = user_range(address, length).ok_or(Errno::NOMEM)?;
         if !address.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::INVAL);
         }
+        let range = user_range(address, length).ok_or(Errno::NOMEM)?;
         if range.is_empty() {
             return Ok(());
         }
@@ -172,15 +180,15 @@ impl Mm {
         target: Option<u64>,
     ) -> Result<u64, Errno> {
         let new = page_ceil(new).filter(|&new| new != 0).ok_or(Errno::INVAL)?;
-        let old_range = user_range(address, old).ok_or(Errno::INVAL)?;
-        let (_, area) = self.areas.find(address).ok_or(Errno::FAULT)?;
-        if old_range.is_empty() {
+        if !address.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::INVAL);
         }
+        let old = page_ceil(old).filter(|&old| old != 0).ok_or(Errno::INVAL)?;
+        let old_range = user_range(address, old).ok_or(Errno::FAULT)?;
+        let (_, area) = self.areas.find(address).ok_or(Errno::FAULT)?;
         if area.end < old_range.end {
             return Err(Errno::FAULT);
         }
-        let old = old_range.end - address;
         self.check_room(old_range.clone())?;
         if let Some(target) = target {
             let target_range = user_range(target, new).ok_or(Errno::INVAL)?;
@@ -314,7 +322,7 @@ impl Mm {
             };
             let size = file.size().unwrap_or(0);
             let mut on_file = [0; PAGE_SIZE as usize];
-            for page in (start..area.end).step_by(PAGE_SIZE as usize) {
+            for page in self.space.mapped_pages(start, (area.end - start) / PAGE_SIZE) {
                 let position = offset + (page - start);
                 let length = size.saturating_sub(position).min(PAGE_SIZE) as usize;
                 let Some(slice) = self.space.slice(page, length).filter(|_| length > 0) else {
@@ -345,10 +353,12 @@ impl Mm {
         if !self.areas.covers(range.clone()) || range.end - range.start > 1 << 36 {
             return Err(Errno::NOMEM);
         }
-        Ok(range
-            .step_by(PAGE_SIZE as usize)
-            .map(|page| u8::from(self.space.translate(page).is_some()))
-            .collect())
+        let pages = (range.end - range.start) / PAGE_SIZE;
+        let mut resident = vec![0; pages as usize];
+        for page in self.space.mapped_pages(range.start, pages) {
+            resident[((page - range.start) / PAGE_SIZE) as usize] = 1;
+        }
+        Ok(resident)
     }
 
     /// Is every byte of `range` mapped?

@@ -27,7 +27,8 @@ pub fn handler(number: Sysno) -> Option<Handler> {
         Sysno::madvise => madvise,
         Sysno::msync => msync,
         Sysno::mincore => mincore,
-        Sysno::mlock | Sysno::mlock2 => mlock,
+        Sysno::mlock => mlock,
+        Sysno::mlock2 => mlock2,
         Sysno::munlock => munlock,
         Sysno::mlockall | Sysno::munlockall => |_, _| Ok(0),
         Sysno::mbind | Sysno::set_mempolicy => set_policy,
@@ -37,8 +38,10 @@ pub fn handler(number: Sysno) -> Option<Handler> {
 }
 
 fn protection(bits: u32) -> std::result::Result<Protection, Errno> {
+    /// Means the same as its absence (`asm-generic/mman-common.h`).
+    const PROT_SEM: i32 = 8;
     // PROT_GROWSDOWN and PROT_GROWSUP are not offered: the stack has its whole size from the start.
-    const KNOWN: i32 = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    const KNOWN: i32 = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC | PROT_SEM;
     let bits = bits as i32;
     if bits & !KNOWN != 0 {
         return Err(Errno::INVAL);
@@ -53,6 +56,9 @@ fn protection(bits: u32) -> std::result::Result<Protection, Errno> {
 /// The bits of mmap's flags that hold the kind of mapping (`linux/mman.h`).
 const MAP_TYPE: i32 = 0x0f;
 
+/// Number of /dev/zero (kernel doc admin-guide/devices.txt).
+const DEV_ZERO: u64 = libc::makedev(1, 5);
+
 fn mmap(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let (address, length) = (arguments.address(0), arguments.u64(1));
     let protection = protection(arguments.u32(2))?;
@@ -62,10 +68,13 @@ fn mmap(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => true,
         _ => return Err(Errno::INVAL.into()),
     };
-    if length == 0 {
+    if length == 0 || !arguments.u64(5).is_multiple_of(PAGE_SIZE) {
         return Err(Errno::INVAL.into());
     }
     let area = if flags & libc::MAP_ANONYMOUS != 0 {
+        if flags & MAP_TYPE == libc::MAP_SHARED_VALIDATE {
+            return Err(Errno::INVAL.into());
+        }
         let reserve = flags & libc::MAP_NORESERVE == 0 && protection.write;
         if flags & libc::MAP_HUGETLB != 0 || (reserve && !guest.task.mm.is_affordable(length)) {
             return Err(Errno::NOMEM.into());
@@ -97,9 +106,8 @@ fn file_area(
     shared: bool,
 ) -> Result<Area> {
     let offset = arguments.u64(5);
-    if !offset.is_multiple_of(PAGE_SIZE) || page_ceil(arguments.u64(1)).is_none_or(|length| offset.checked_add(length).is_none()) {
-        return Err(Errno::INVAL.into());
-    }
+    let length = page_ceil(arguments.u64(1)).ok_or(Errno::NOMEM)?;
+    offset.checked_add(length).ok_or(Errno::OVERFLOW)?;
     let description = guest.task.descriptors.get(arguments.i32(4))?;
     let file = description.file(Errno::NODEV)?;
     let flags = description.flags.get();
@@ -109,8 +117,13 @@ fn file_area(
     if !flags.reads() || (shared && protection.write && !flags.writes()) {
         return Err(Errno::ACCESS.into());
     }
-    if file.kind() != FileKind::Regular {
-        return Err(Errno::NODEV.into());
+    match file.kind() {
+        FileKind::Regular => {}
+        // Zeros without a file behind them.
+        FileKind::CharDevice if file.stat()?.rdev == DEV_ZERO => {
+            return Ok(Area::anonymous(0, protection, shared, ""));
+        }
+        _ => return Err(Errno::NODEV.into()),
     }
     let write_back = shared && flags.writes();
     let path = guest.vfs.path_of(file.location()).into();
@@ -207,6 +220,13 @@ fn mlock(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     // Guest memory is never swapped out by the guest: to be there is to be locked.
     guest.task.mm.populate(range);
     Ok(0)
+}
+
+fn mlock2(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
+    match arguments.u32(2) {
+        0 | libc::MLOCK_ONFAULT => mlock(guest, arguments),
+        _ => Err(Errno::INVAL.into()),
+    }
 }
 
 fn munlock(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {

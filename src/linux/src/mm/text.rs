@@ -64,7 +64,7 @@ impl Mm {
         self.trampolines.installed.push((reserved.clone(), place..place + page_ceil(size).unwrap_or(size)));
         self.sites.rewritten += trampolines.patches.len() as u64;
         *patches = Rc::new(trampolines.patches);
-        for page in reserved.step_by(PAGE_SIZE as usize) {
+        for page in self.space.mapped_pages(start, (area.end - start) / PAGE_SIZE) {
             if let Some(slice) = self.space.slice(page, PAGE_SIZE as usize) {
                 apply(patches, page, slice);
             }

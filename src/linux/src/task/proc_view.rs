@@ -66,7 +66,12 @@ impl ProcView for Task {
         };
         let mut flags = description.flags.get();
         flags.set(OpenFlags::CLOEXEC, self.descriptors.close_on_exec(fd).ok()?);
-        Some(FdView { link, location, flags: flags.bits(), offset })
+        Some(FdView {
+            link,
+            location,
+            flags: flags.bits(),
+            offset,
+        })
     }
 
     fn fd_stat(&self, fd: i32) -> Result<Stat> {
