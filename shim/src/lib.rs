@@ -6,6 +6,8 @@
 //! stead, left in `rcx`. It touches neither the stack (the red zone is the program's) nor any
 //! register but those that the kernel ABI gives up (`rcx`, `r11`; psABI x86-64, A.2.1).
 
+pub mod vdso;
+
 use agentrt_shim_abi::{ENTRY_LSTAR, ENTRY_PATCHED, SHIM_BASE};
 
 /// The instruction by which ring 3 leaves the VM; which one is cheapest depends on the platform.

@@ -12,7 +12,7 @@ const PYTHON: &str = "/usr/bin/python3";
 const COMPUTATION: &str = "a, b = 0, 1\n\
                            for _ in range({}): a, b = b, (a + b) % 1000003\n\
                            print(a)";
-const ROUNDS: u32 = 32_000_000;
+const ROUNDS: u32 = 20_000_000;
 
 /// Wall time of `python3 -c pass`.
 pub fn pass(setting: &Setting) -> Result<Outcome, BenchError> {

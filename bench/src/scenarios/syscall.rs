@@ -20,7 +20,7 @@ pub fn forwarded(setting: &Setting) -> Result<Outcome, BenchError> {
     if let Some(skipped) = without_kvm() {
         return Ok(skipped);
     }
-    let calls = setting.scale.pick(20_000, 100);
+    let calls = setting.scale.pick(10_000, 100);
     let image = tempfile::tempdir().map_err(|error| BenchError::Write {
         path: std::env::temp_dir(),
         error,
@@ -29,7 +29,7 @@ pub fn forwarded(setting: &Setting) -> Result<Outcome, BenchError> {
     let cache = Arc::new(Cache::disabled());
     let mut bare = bare_guest()?;
     let pairs = Pairs::take(
-        setting.scale.pick(25, 1),
+        setting.scale.pick(15, 1),
         || {
             let mut guest = guest(image.path(), &cache)?;
             let start = Instant::now();

@@ -2,7 +2,12 @@
 //!
 //! A guest has two parts of its address space that are not the program's: the *shim area* at the
 //! top of the user half, and the *ring-0 area* in the kernel half. Everything else is the
-//! program's. Neither area appears in the program's memory map, and no memory syscall reaches it.
+//! program's. No memory syscall reaches either area, and the program's memory map shows none of
+//! it but the vDSO and its time page.
+
+mod time_page;
+
+pub use time_page::{ClockMode, MULTIPLIER_SHIFT, TimePage};
 
 /// Size of a page in bytes (Intel SDM vol. 3A, 4.5: 4-KByte pages).
 pub const PAGE_SIZE: u64 = 4096;
@@ -25,6 +30,12 @@ pub const ENTRY_LSTAR: u64 = SHIM_BASE + 0x40;
 /// Most bytes of text, read-only data and data that a shim may have.
 pub const SHIM_LIMIT: usize = 36 * 1024;
 
+/// The time page, which ring 3 may read: a [`TimePage`] and zeros.
+pub const TIME_PAGE: u64 = SHIM_BASE + 0x1_0000;
+
+/// The vDSO, directly behind the time page: an ELF image of one page that ring 3 may execute.
+pub const VDSO_BASE: u64 = TIME_PAGE + PAGE_SIZE;
+
 /// Port that the shim writes to for a syscall on hardware KVM, where ring 3 may reach it through
 /// the TSS's I/O permission bitmap. Ports 0 to 31 are the ring-0 stubs' own, one per exception
 /// vector.
@@ -37,7 +48,8 @@ pub const RING0_BASE: u64 = 0xffff_ffff_8100_0000;
 // Relations that the code relies on, checked when it is compiled.
 const _: () = {
     assert!(SHIM_BASE.is_multiple_of(PAGE_SIZE) && RING0_BASE.is_multiple_of(PAGE_SIZE));
-    assert!(SHIM_BASE + (SHIM_LIMIT as u64) < USER_END);
+    assert!(SHIM_BASE + (SHIM_LIMIT as u64) <= TIME_PAGE);
+    assert!(VDSO_BASE + PAGE_SIZE <= USER_END);
     assert!(ENTRY_LSTAR >= ENTRY_PATCHED + 0x40);
     assert!(RING0_BASE as i64 as i32 as i64 == RING0_BASE as i64);
 };

@@ -60,5 +60,9 @@ pub fn inherited_streams() -> io::Result<[Option<OwnedFd>; 3]> {
         Err(error) if error.raw_os_error() == Some(libc::EBADF) => Ok(None),
         Err(error) => Err(error),
     };
-    Ok([duplicate(&io::stdin())?, duplicate(&io::stdout())?, duplicate(&io::stderr())?])
+    Ok([
+        duplicate(&io::stdin())?,
+        duplicate(&io::stdout())?,
+        duplicate(&io::stderr())?,
+    ])
 }

@@ -25,5 +25,7 @@ pub fn handler(number: u64) -> Option<Handler> {
 
 /// Does syscall `number` put another program image in place of the one that made it?
 pub fn replaces_image(number: u64) -> bool {
-    [Sysno::execve, Sysno::execveat].iter().any(|call| call.id() as u64 == number)
+    [Sysno::execve, Sysno::execveat]
+        .iter()
+        .any(|call| call.id() as u64 == number)
 }

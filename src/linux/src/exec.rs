@@ -7,7 +7,7 @@ use std::rc::Rc;
 use agentrt_loader::elf::{self, ElfError, Image, Kind, ReadAt};
 use agentrt_loader::script;
 use agentrt_loader::stack::{self, Contents, StackError};
-use agentrt_shim_abi::PAGE_SIZE;
+use agentrt_shim_abi::{PAGE_SIZE, VDSO_BASE};
 use agentrt_vfs::{File, FileKind, Location, OpenFlags, Opened, PATH_MAX, ResolveFlags};
 use agentrt_vmm::Protection;
 use rustix::io::Errno;
@@ -51,7 +51,10 @@ pub enum ExecError {
         interpreter: bool,
     },
     /// Scripts name each other as interpreters.
-    #[error("cannot execute {}: more than {SCRIPTS_MAX} scripts are each other's interpreter", text(path))]
+    #[error(
+        "cannot execute {}: more than {SCRIPTS_MAX} scripts are each other's interpreter",
+        text(path)
+    )]
     ScriptLoop {
         /// Guest path of the first script.
         path: Vec<u8>,
@@ -82,8 +85,16 @@ impl ExecError {
     pub fn errno(&self) -> Errno {
         match self {
             ExecError::File { error, .. } | ExecError::Map(error) => *error,
-            ExecError::Elf { error, interpreter: false, .. } => error.errno(),
-            ExecError::Elf { error, interpreter: true, .. } => error.interpreter_errno(),
+            ExecError::Elf {
+                error,
+                interpreter: false,
+                ..
+            } => error.errno(),
+            ExecError::Elf {
+                error,
+                interpreter: true,
+                ..
+            } => error.interpreter_errno(),
             ExecError::ScriptLoop { .. } => Errno::LOOP,
             ExecError::Stack { .. } => Errno::TOOBIG,
         }
@@ -114,7 +125,12 @@ struct Binary {
 /// # Errors
 /// [`ExecError`]; after [`ExecError::Map`] the process has no image any more.
 pub fn execute(guest: &mut Guest, request: Request) -> Result<(), ExecError> {
-    let Request { base, path, argv, envp } = request;
+    let Request {
+        base,
+        path,
+        argv,
+        envp,
+    } = request;
     let (program, argv) = resolve_scripts(guest, &base, path, argv)?;
     let interpreter = match &program.image.interpreter {
         Some(path) => {
@@ -139,7 +155,10 @@ pub fn execute(guest: &mut Guest, request: Request) -> Result<(), ExecError> {
     let auxv = auxiliary_vector(&program.image, bias, start.1);
     let stack = build_stack(&program, &argv, &envp, &auxv)?;
     let executable = program.image.stack_executable;
-    let protection = Protection { execute: executable, ..Protection::READ_WRITE };
+    let protection = Protection {
+        execute: executable,
+        ..Protection::READ_WRITE
+    };
     let area = Area::anonymous(0, protection, false, "[stack]");
     task.mm
         .map(Placement::Replace(STACK_TOP - STACK_SIZE), STACK_SIZE, area)
@@ -179,12 +198,24 @@ fn resolve_scripts(
 }
 
 fn open(guest: &mut Guest, base: &Location, path: &[u8]) -> Result<Rc<dyn File>, ExecError> {
-    let failed = |error| ExecError::File { path: path.to_vec(), error };
+    let failed = |error| ExecError::File {
+        path: path.to_vec(),
+        error,
+    };
     let Guest { vfs, task, .. } = guest;
     let opened = vfs
-        .open(task, base, path, OpenFlags::empty(), 0, ResolveFlags::empty())
+        .open(
+            task,
+            base,
+            path,
+            OpenFlags::empty(),
+            0,
+            ResolveFlags::empty(),
+        )
         .map_err(failed)?;
-    let Opened::File(file) = opened else { return Err(failed(Errno::ACCESS)) };
+    let Opened::File(file) = opened else {
+        return Err(failed(Errno::ACCESS));
+    };
     let stat = file.stat().map_err(failed)?;
     if stat.kind() != FileKind::Regular || stat.mode & 0o111 == 0 {
         return Err(failed(Errno::ACCESS));
@@ -195,7 +226,11 @@ fn open(guest: &mut Guest, base: &Location, path: &[u8]) -> Result<Rc<dyn File>,
 fn parse(path: Vec<u8>, file: Rc<dyn File>, interpreter: bool) -> Result<Binary, ExecError> {
     match elf::parse(&FileReader(&*file)) {
         Ok(image) => Ok(Binary { path, file, image }),
-        Err(error) => Err(ExecError::Elf { path, error, interpreter }),
+        Err(error) => Err(ExecError::Elf {
+            path,
+            error,
+            interpreter,
+        }),
     }
 }
 
@@ -204,7 +239,9 @@ struct FileReader<'a>(&'a dyn File);
 
 impl ReadAt for FileReader<'_> {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
-        Ok(self.0.read_at(offset, &[vm_memory::VolatileSlice::from(buffer)])?)
+        Ok(self
+            .0
+            .read_at(offset, &[vm_memory::VolatileSlice::from(buffer)])?)
     }
 
     fn size(&self) -> u64 {
@@ -217,9 +254,9 @@ fn map_program(mm: &mut Mm, program: &Binary) -> Result<u64, Errno> {
     let span = program.image.span();
     let bias = match program.image.kind {
         Kind::Fixed => 0,
-        Kind::Relocatable => {
-            RELOCATABLE_BASE.next_multiple_of(program.image.alignment()).wrapping_sub(span.start)
-        }
+        Kind::Relocatable => RELOCATABLE_BASE
+            .next_multiple_of(program.image.alignment())
+            .wrapping_sub(span.start),
     };
     map_segments(mm, program, bias)?;
     mm.start_brk(bias.wrapping_add(span.end));
@@ -249,8 +286,12 @@ fn map_segments(mm: &mut Mm, binary: &Binary, bias: u64) -> Result<(), Errno> {
             execute: segment.protection.execute,
         };
         let start = page_floor(bias.wrapping_add(segment.vaddr));
-        let file_end = bias.wrapping_add(segment.vaddr).wrapping_add(segment.file_size);
-        let memory_end = bias.wrapping_add(segment.vaddr).wrapping_add(segment.memory_size);
+        let file_end = bias
+            .wrapping_add(segment.vaddr)
+            .wrapping_add(segment.file_size);
+        let memory_end = bias
+            .wrapping_add(segment.vaddr)
+            .wrapping_add(segment.memory_size);
         let end = page_ceil(memory_end).ok_or(Errno::NOMEM)?;
         let mut zeros_from = start;
         if segment.file_size > 0 {
@@ -262,7 +303,13 @@ fn map_segments(mm: &mut Mm, binary: &Binary, bias: u64) -> Result<(), Errno> {
                 write_back: false,
                 patches: Rc::default(),
             };
-            let area = Area { end: 0, protection, backing, shared: false, name: "" };
+            let area = Area {
+                end: 0,
+                protection,
+                backing,
+                shared: false,
+                name: "",
+            };
             mm.map(Placement::Replace(start), zeros_from - start, area)?;
             if segment.memory_size > segment.file_size {
                 mm.zero_rest_of_page(file_end)?;
@@ -280,8 +327,12 @@ fn map_segments(mm: &mut Mm, binary: &Binary, bias: u64) -> Result<(), Errno> {
 fn auxiliary_vector(image: &Image, bias: u64, interpreter: u64) -> Vec<(u64, u64)> {
     // CPUID.1:EDX, as Linux passes it; HWCAP2 bit 1 tells that ring 3 may use wrfsbase.
     let hwcap = u64::from(std::arch::x86_64::__cpuid(1).edx);
-    let headers = image.program_headers.address.map_or(0, |address| bias.wrapping_add(address));
+    let headers = image
+        .program_headers
+        .address
+        .map_or(0, |address| bias.wrapping_add(address));
     vec![
+        (libc::AT_SYSINFO_EHDR, VDSO_BASE),
         (libc::AT_HWCAP, hwcap),
         (libc::AT_PAGESZ, PAGE_SIZE),
         (libc::AT_CLKTCK, 100),
@@ -319,15 +370,24 @@ fn build_stack(
         platform: b"x86_64",
         random,
     };
-    stack::build(&contents)
-        .map_err(|error| ExecError::Stack { path: program.path.clone(), error })
+    stack::build(&contents).map_err(|error| ExecError::Stack {
+        path: program.path.clone(),
+        error,
+    })
 }
 
 fn describe(program: &Binary, argv: Vec<Vec<u8>>, envp: Vec<Vec<u8>>, stack: &[u8]) -> Program {
     let joined = |strings: &[Vec<u8>]| {
-        strings.iter().flat_map(|string| string.iter().copied().chain([0])).collect()
+        strings
+            .iter()
+            .flat_map(|string| string.iter().copied().chain([0]))
+            .collect()
     };
-    let name = program.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let name = program
+        .path
+        .rsplit(|&byte| byte == b'/')
+        .next()
+        .unwrap_or_default();
     Program {
         exe: program.file.location().clone(),
         comm: name[..name.len().min(15)].to_vec(),
@@ -362,7 +422,13 @@ pub fn handler(number: Sysno) -> Option<Handler> {
 fn execve(guest: &mut Guest, arguments: &Arguments) -> Served<u64> {
     let path = guest.task.mm.read_string(arguments.address(0), PATH_MAX)?;
     let base = guest.task.cwd.clone();
-    exec_with(guest, base, path, arguments.address(1), arguments.address(2))
+    exec_with(
+        guest,
+        base,
+        path,
+        arguments.address(1),
+        arguments.address(2),
+    )
 }
 
 fn execveat(guest: &mut Guest, arguments: &Arguments) -> Served<u64> {
@@ -374,14 +440,23 @@ fn execveat(guest: &mut Guest, arguments: &Arguments) -> Served<u64> {
     let number = arguments.i32(0);
     let (base, path) = if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
         // The descriptor itself, by the name that Linux gives such a program, too.
-        (guest.vfs.root(), format!("/proc/self/fd/{number}").into_bytes())
+        (
+            guest.vfs.root(),
+            format!("/proc/self/fd/{number}").into_bytes(),
+        )
     } else if number == libc::AT_FDCWD || path.starts_with(b"/") {
         (guest.task.cwd.clone(), path)
     } else {
         let description = guest.task.descriptors.get(number)?;
         (description.file(Errno::NOTDIR)?.location().clone(), path)
     };
-    exec_with(guest, base, path, arguments.address(2), arguments.address(3))
+    exec_with(
+        guest,
+        base,
+        path,
+        arguments.address(2),
+        arguments.address(3),
+    )
 }
 
 fn exec_with(
@@ -393,7 +468,15 @@ fn exec_with(
 ) -> Served<u64> {
     let argv = read_strings(&mut guest.task.mm, argv)?;
     let envp = read_strings(&mut guest.task.mm, envp)?;
-    match execute(guest, Request { base, path, argv, envp }) {
+    match execute(
+        guest,
+        Request {
+            base,
+            path,
+            argv,
+            envp,
+        },
+    ) {
         Ok(()) => Err(Stop::Resume),
         Err(ExecError::Map(_)) => Err(Stop::End(crate::stop::Ended::Killed(libc::SIGKILL))),
         Err(error) => Err(error.errno().into()),
@@ -408,14 +491,22 @@ fn read_strings(mm: &mut Mm, array: u64) -> Served<Vec<Vec<u8>>> {
         return Ok(strings);
     }
     loop {
-        let position = array.checked_add(strings.len() as u64 * 8).ok_or(Errno::FAULT)?;
+        let position = array
+            .checked_add(strings.len() as u64 * 8)
+            .ok_or(Errno::FAULT)?;
         let [address] = mm.read_u64s(position)?;
         if address == 0 {
             return Ok(strings);
         }
-        let string = mm.read_string(address, stack::STRING_MAX as usize).map_err(|error| {
-            if error == Errno::NAMETOOLONG { Errno::TOOBIG } else { error }
-        })?;
+        let string = mm
+            .read_string(address, stack::STRING_MAX as usize)
+            .map_err(|error| {
+                if error == Errno::NAMETOOLONG {
+                    Errno::TOOBIG
+                } else {
+                    error
+                }
+            })?;
         total += string.len() as u64 + 9;
         if strings.len() >= STRINGS_MAX || total > STACK_SIZE {
             return Err(Errno::TOOBIG.into());

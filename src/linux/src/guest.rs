@@ -24,6 +24,7 @@ use agentrt_vmm::vcpu::{Exception, Failure, Route};
 use agentrt_vmm::{Exit, Protection, Syscall, Vcpu, Vm, VmError};
 use rustix::io::Errno;
 
+use crate::clock::Clock;
 use crate::descriptor::Descriptors;
 use crate::exec::{ExecError, Request};
 use crate::mm::Mm;
@@ -155,7 +156,9 @@ pub struct Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        self.interrupt.flag.store(std::ptr::null_mut(), Ordering::SeqCst);
+        self.interrupt
+            .flag
+            .store(std::ptr::null_mut(), Ordering::SeqCst);
     }
 }
 
@@ -168,9 +171,16 @@ impl Guest {
         let started = Instant::now();
         let cpu_at_boot = thread_cpu_time();
         let vfs = Vfs::new(config.files)?;
-        let Vm { space, mut vcpu } = Vm::new(config.memory)?;
-        let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK)
-            .map_err(|error| StartError::Interrupt(error.into()))?;
+        let Vm {
+            space,
+            mut vcpu,
+            time_page,
+        } = Vm::new(config.memory)?;
+        let event = rustix::event::eventfd(
+            0,
+            rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
+        )
+        .map_err(|error| StartError::Interrupt(error.into()))?;
         let interrupt = Arc::new(Interrupt {
             signal: AtomicI32::new(0),
             expired: AtomicBool::new(false),
@@ -186,7 +196,10 @@ impl Guest {
             }
         }
         let mut signals = Signals::default();
-        config.ignored_signals.iter().for_each(|&signal| signals.ignore(signal));
+        config
+            .ignored_signals
+            .iter()
+            .for_each(|&signal| signals.ignore(signal));
         let task = Task {
             mm: Mm::new(space, config.rewriter),
             descriptors,
@@ -202,7 +215,7 @@ impl Guest {
                 environ: Vec::new(),
                 auxv: Vec::new(),
             },
-            boot: started,
+            clock: Clock::new(started, time_page, vcpu.tsc_is_hosts()),
             cpu_at_boot,
             sleep: None,
         };
@@ -247,9 +260,21 @@ impl Guest {
         argv: Vec<Vec<u8>>,
         envp: Vec<Vec<u8>>,
     ) -> Result<(), StartError> {
-        let path = if program.contains(&b'/') { program } else { self.search(program, &envp)? };
+        let path = if program.contains(&b'/') {
+            program
+        } else {
+            self.search(program, &envp)?
+        };
         let base = self.task.cwd.clone();
-        exec::execute(self, Request { base, path, argv, envp })?;
+        exec::execute(
+            self,
+            Request {
+                base,
+                path,
+                argv,
+                envp,
+            },
+        )?;
         Ok(())
     }
 
@@ -258,11 +283,17 @@ impl Guest {
         if name.is_empty() {
             return Err(StartError::NotFound(String::new()));
         }
-        let path = envp.iter().find_map(|variable| variable.strip_prefix(b"PATH="));
+        let path = envp
+            .iter()
+            .find_map(|variable| variable.strip_prefix(b"PATH="));
         let Guest { vfs, task, .. } = self;
         let mut denied = None;
         for directory in path.unwrap_or(b"/bin:/usr/bin").split(|&byte| byte == b':') {
-            let mut candidate = if directory.is_empty() { b".".to_vec() } else { directory.to_vec() };
+            let mut candidate = if directory.is_empty() {
+                b".".to_vec()
+            } else {
+                directory.to_vec()
+            };
             candidate.push(b'/');
             candidate.extend(&name);
             match vfs.access(task, &task.cwd, &candidate, libc::X_OK as u32, true) {
@@ -272,14 +303,24 @@ impl Guest {
             }
         }
         match denied {
-            Some(path) => Err(ExecError::File { path, error: Errno::ACCESS }.into()),
-            None => Err(StartError::NotFound(String::from_utf8_lossy(&name).into_owned())),
+            Some(path) => Err(ExecError::File {
+                path,
+                error: Errno::ACCESS,
+            }
+            .into()),
+            None => Err(StartError::NotFound(
+                String::from_utf8_lossy(&name).into_owned(),
+            )),
         }
     }
 
     /// Sets the registers for the start of a program image.
     pub(crate) fn start_at(&mut self, instruction_pointer: u64, stack_pointer: u64) {
-        self.vcpu.start(self.task.mm.space().memory(), instruction_pointer, stack_pointer);
+        self.vcpu.start(
+            self.task.mm.space().memory(),
+            instruction_pointer,
+            stack_pointer,
+        );
     }
 
     /// Runs the guest to its end.
@@ -294,7 +335,9 @@ impl Guest {
             if let Some(end) = self.take_interruption() {
                 return end;
             }
-            let exit = self.vcpu.run(self.task.mm.space().memory());
+            let memory = self.task.mm.space().memory();
+            self.task.clock.refresh(memory);
+            let exit = self.vcpu.run(memory);
             if self.stats.first_instruction.is_zero() {
                 self.stats.first_instruction = self.started.elapsed();
             }
@@ -342,7 +385,10 @@ impl Guest {
                     None => continue,
                 },
                 Err(Stop::End(ended)) => {
-                    let line = self.trace.is_some().then(|| trace::line(&mut self.task.mm, call, None));
+                    let line = self
+                        .trace
+                        .is_some()
+                        .then(|| trace::line(&mut self.task.mm, call, None));
                     self.print(line);
                     return Some(End::Program(ended));
                 }
@@ -356,7 +402,10 @@ impl Guest {
             Ok(value) => value as i64,
             Err(error) => -i64::from(error.raw_os_error()),
         };
-        let line = self.trace.is_some().then(|| trace::line(&mut self.task.mm, call, Some(value)));
+        let line = self
+            .trace
+            .is_some()
+            .then(|| trace::line(&mut self.task.mm, call, Some(value)));
         self.print(line);
         self.vcpu.answer(value);
     }
@@ -369,9 +418,17 @@ impl Guest {
 
     /// Waits until the syscall is worth another try.
     fn wait(&mut self, wait: &Wait) -> Option<End> {
-        let readable = |descriptor, events| libc::pollfd { fd: descriptor, events, revents: 0 };
+        let readable = |descriptor, events| libc::pollfd {
+            fd: descriptor,
+            events,
+            revents: 0,
+        };
         let mut polled = vec![readable(self.interrupt.event.as_raw_fd(), libc::POLLIN)];
-        polled.extend(wait.descriptors.iter().map(|&(fd, events)| readable(fd, events)));
+        polled.extend(
+            wait.descriptors
+                .iter()
+                .map(|&(fd, events)| readable(fd, events)),
+        );
         let timeout = match wait.deadline {
             // Rounded up: waking early would only mean waiting again.
             Some(deadline) => {

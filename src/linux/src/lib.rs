@@ -8,7 +8,8 @@
 //! - [`mm`]: memory areas, page faults, access to the program's memory
 //! - [`process`]: identity, limits, exit
 //! - [`signal`]: dispositions and deaths
-//! - [`time`]: clocks and sleeps
+//! - [`time`]: clock syscalls and sleeps
+//! - [`clock`]: the clocks themselves, told to the vDSO
 //! - [`task`]: the state that the handlers share, and how /proc shows it
 //! - [`stats`], [`trace`]: what is counted and what is printed
 //!
@@ -17,6 +18,7 @@
 //! does makes the host panic.
 
 pub mod arguments;
+pub mod clock;
 pub mod descriptor;
 pub mod dispatch;
 pub mod exec;

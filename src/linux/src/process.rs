@@ -58,9 +58,16 @@ impl Default for Limits {
 impl Limits {
     /// The limit of `resource`, an `RLIMIT_*` number; unlimited if there is no such resource.
     pub fn get(&self, resource: u32) -> Limit {
-        let (soft, hard) = self.0.get(resource as usize).copied().unwrap_or((INFINITY, INFINITY));
+        let (soft, hard) = self
+            .0
+            .get(resource as usize)
+            .copied()
+            .unwrap_or((INFINITY, INFINITY));
         let bound = |value| (value != INFINITY).then_some(value);
-        Limit { soft: bound(soft), hard: bound(hard) }
+        Limit {
+            soft: bound(soft),
+            hard: bound(hard),
+        }
     }
 }
 
@@ -68,10 +75,8 @@ impl Limits {
 pub fn fill_random(buffer: &mut [u8]) {
     let mut done = 0;
     while done < buffer.len() {
-        let got = rustix::rand::getrandom(
-            &mut buffer[done..],
-            rustix::rand::GetRandomFlags::empty(),
-        );
+        let got =
+            rustix::rand::getrandom(&mut buffer[done..], rustix::rand::GetRandomFlags::empty());
         match got {
             Ok(count) => done += count,
             Err(Errno::INTR) => {}
@@ -148,7 +153,10 @@ fn id_of(_: &mut Guest, arguments: &Arguments) -> Result<u64> {
 
 fn write_ids(guest: &mut Guest, arguments: &Arguments, ids: [u32; 3]) -> Result<u64> {
     for (index, id) in ids.into_iter().enumerate() {
-        guest.task.mm.write(arguments.address(index), &id.to_ne_bytes())?;
+        guest
+            .task
+            .mm
+            .write(arguments.address(index), &id.to_ne_bytes())?;
     }
     Ok(0)
 }
@@ -158,7 +166,11 @@ fn set_all(ids: &mut [u32; 3], id: u32) -> Result<u64> {
     if ids[1] != 0 && !ids.contains(&id) {
         return Err(Errno::PERM.into());
     }
-    if ids[1] == 0 { *ids = [id; 3] } else { ids[1] = id }
+    if ids[1] == 0 {
+        *ids = [id; 3]
+    } else {
+        ids[1] = id
+    }
     Ok(0)
 }
 
@@ -188,7 +200,10 @@ fn getgroups(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         return Err(Errno::INVAL.into());
     }
     if room > 0 {
-        let bytes: Vec<u8> = groups.iter().flat_map(|group| group.to_ne_bytes()).collect();
+        let bytes: Vec<u8> = groups
+            .iter()
+            .flat_map(|group| group.to_ne_bytes())
+            .collect();
         guest.task.mm.write(arguments.address(1), &bytes)?;
     }
     Ok(groups.len() as u64)
@@ -238,7 +253,10 @@ fn sysinfo(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let mut put = |offset: usize, value: u64| {
         info[offset..offset + 8].copy_from_slice(&value.to_ne_bytes());
     };
-    put(std::mem::offset_of!(libc::sysinfo, uptime), guest.task.uptime().as_secs());
+    put(
+        std::mem::offset_of!(libc::sysinfo, uptime),
+        guest.task.uptime().as_secs(),
+    );
     put(std::mem::offset_of!(libc::sysinfo, totalram), usage.total);
     put(std::mem::offset_of!(libc::sysinfo, freeram), usage.free);
     let (procs, unit) = (
@@ -255,7 +273,12 @@ fn prlimit64(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     if !matches!(arguments.i32(0), 0 | FIRST_PID) {
         return Err(Errno::SRCH.into());
     }
-    limits(guest, arguments.u32(1), arguments.address(2), arguments.address(3))
+    limits(
+        guest,
+        arguments.u32(1),
+        arguments.address(2),
+        arguments.address(3),
+    )
 }
 
 fn limits(guest: &mut Guest, resource: u32, new: u64, old: u64) -> Result<u64> {
@@ -264,7 +287,12 @@ fn limits(guest: &mut Guest, resource: u32, new: u64, old: u64) -> Result<u64> {
     if new != 0 {
         let [soft, hard] = guest.task.mm.read_u64s(new)?;
         if soft > hard || (resource == libc::RLIMIT_NOFILE && hard > DESCRIPTORS_MAX) {
-            return Err(if soft > hard { Errno::INVAL } else { Errno::PERM }.into());
+            return Err(if soft > hard {
+                Errno::INVAL
+            } else {
+                Errno::PERM
+            }
+            .into());
         }
         // The host's bounds on stack and descriptors cannot be raised, whoever asks.
         if hard > before.1 && guest.task.credentials.users[1] != 0 {
@@ -337,7 +365,10 @@ fn sched_getaffinity(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     if arguments.u32(1) < 8 || !arguments.u32(1).is_multiple_of(8) {
         return Err(Errno::INVAL.into());
     }
-    guest.task.mm.write(arguments.address(2), &1u64.to_ne_bytes())?;
+    guest
+        .task
+        .mm
+        .write(arguments.address(2), &1u64.to_ne_bytes())?;
     Ok(8)
 }
 
@@ -350,7 +381,11 @@ fn priority_bound(_: &mut Guest, arguments: &Arguments) -> Result<u64> {
 
 fn setpriority(_: &mut Guest, arguments: &Arguments) -> Result<u64> {
     // One process has nobody to be nicer than; it may not be less nice than the host allows.
-    if arguments.i32(2) < 0 { Err(Errno::ACCESS.into()) } else { Ok(0) }
+    if arguments.i32(2) < 0 {
+        Err(Errno::ACCESS.into())
+    } else {
+        Ok(0)
+    }
 }
 
 fn arch_prctl(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -364,8 +399,14 @@ fn arch_prctl(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         SET_FS | SET_GS if base >= SHIM_BASE => return Err(Errno::PERM.into()),
         SET_FS => guest.vcpu.set_fs_base(base),
         SET_GS => guest.vcpu.set_gs_base(base),
-        GET_FS => guest.task.mm.write(base, &guest.vcpu.fs_base().to_ne_bytes())?,
-        GET_GS => guest.task.mm.write(base, &guest.vcpu.gs_base().to_ne_bytes())?,
+        GET_FS => guest
+            .task
+            .mm
+            .write(base, &guest.vcpu.fs_base().to_ne_bytes())?,
+        GET_GS => guest
+            .task
+            .mm
+            .write(base, &guest.vcpu.gs_base().to_ne_bytes())?,
         _ => return Err(Errno::INVAL.into()),
     }
     Ok(0)
@@ -419,8 +460,15 @@ fn capget(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let mut version = [0; 4];
     guest.task.mm.read(arguments.address(0), &mut version)?;
     if u32::from_ne_bytes(version) != VERSION_3 {
-        guest.task.mm.write(arguments.address(0), &VERSION_3.to_ne_bytes())?;
-        return if arguments.address(1) == 0 { Ok(0) } else { Err(Errno::INVAL.into()) };
+        guest
+            .task
+            .mm
+            .write(arguments.address(0), &VERSION_3.to_ne_bytes())?;
+        return if arguments.address(1) == 0 {
+            Ok(0)
+        } else {
+            Err(Errno::INVAL.into())
+        };
     }
     if arguments.address(1) != 0 {
         guest.task.mm.write(arguments.address(1), &[0; 24])?;
@@ -431,7 +479,11 @@ fn capget(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 /// Nobody else holds a lock that this thread's death could leave behind.
 fn set_robust_list(_: &mut Guest, arguments: &Arguments) -> Result<u64> {
     // sizeof(struct robust_list_head)
-    if arguments.u64(1) == 24 { Ok(0) } else { Err(Errno::INVAL.into()) }
+    if arguments.u64(1) == 24 {
+        Ok(0)
+    } else {
+        Err(Errno::INVAL.into())
+    }
 }
 
 /// Futexes of a single thread: nobody waits that could be woken, and a wait that begins can only
@@ -459,7 +511,10 @@ fn futex_wait(guest: &mut Guest, arguments: &Arguments, operation: i32) -> Resul
         if now >= deadline {
             return Err(Errno::TIMEDOUT.into());
         }
-        return Err(Stop::Wait(Wait { deadline: Some(deadline), ..Wait::default() }));
+        return Err(Stop::Wait(Wait {
+            deadline: Some(deadline),
+            ..Wait::default()
+        }));
     }
     if arguments.address(3) == 0 {
         return Err(Stop::Wait(Wait::default()));
@@ -468,14 +523,16 @@ fn futex_wait(guest: &mut Guest, arguments: &Arguments, operation: i32) -> Resul
     let remaining = if operation == libc::FUTEX_WAIT {
         timeout
     } else if arguments.i32(1) & libc::FUTEX_CLOCK_REALTIME != 0 {
-        let epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        timeout.saturating_sub(epoch.unwrap_or_default())
+        timeout.saturating_sub(guest.task.clock.realtime())
     } else {
         timeout.saturating_sub(guest.task.uptime())
     };
     let deadline = now + remaining.min(Duration::from_secs(u32::MAX.into()));
     guest.task.sleep = Some(deadline);
-    Err(Stop::Wait(Wait { deadline: Some(deadline), ..Wait::default() }))
+    Err(Stop::Wait(Wait {
+        deadline: Some(deadline),
+        ..Wait::default()
+    }))
 }
 
 fn getrandom(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -490,7 +547,11 @@ fn getrandom(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         fill_random(part);
         let address = arguments.address(0).wrapping_add(done as u64);
         if let Err(error) = guest.task.mm.write(address, part) {
-            return if done > 0 { Ok(done as u64) } else { Err(error.into()) };
+            return if done > 0 {
+                Ok(done as u64)
+            } else {
+                Err(error.into())
+            };
         }
     }
     Ok(length as u64)

@@ -36,7 +36,12 @@ pub struct Signals {
 impl Default for Signals {
     fn default() -> Self {
         let alternate_stack = [0, libc::SS_DISABLE as u64, 0];
-        Signals { actions: [[0; ACTION_WORDS]; SIGNALS], blocked: 0, pending: 0, alternate_stack }
+        Signals {
+            actions: [[0; ACTION_WORDS]; SIGNALS],
+            blocked: 0,
+            pending: 0,
+            alternate_stack,
+        }
     }
 }
 
@@ -76,17 +81,26 @@ impl Signals {
 }
 
 fn index(signal: i32) -> Option<usize> {
-    usize::try_from(signal).ok().filter(|signal| (1..=SIGNALS).contains(signal)).map(|n| n - 1)
+    usize::try_from(signal)
+        .ok()
+        .filter(|signal| (1..=SIGNALS).contains(signal))
+        .map(|n| n - 1)
 }
 
 /// Is `signal` ignored by default (signal(7))?
 fn ignored_by_default(signal: i32) -> bool {
-    matches!(signal, libc::SIGCHLD | libc::SIGCONT | libc::SIGURG | libc::SIGWINCH)
+    matches!(
+        signal,
+        libc::SIGCHLD | libc::SIGCONT | libc::SIGURG | libc::SIGWINCH
+    )
 }
 
 /// Stops the process by default (signal(7)).
 fn stops_by_default(signal: i32) -> bool {
-    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+    matches!(
+        signal,
+        libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU
+    )
 }
 
 /// Sends `signal` to the program.
@@ -94,7 +108,9 @@ fn stops_by_default(signal: i32) -> bool {
 /// # Errors
 /// [`Stop::End`] if it dies of it; ENOSYS if a handler would have to run.
 pub fn raise(guest: &mut Guest, signal: i32) -> Result<()> {
-    let Some(index) = index(signal) else { return Err(Errno::INVAL.into()) };
+    let Some(index) = index(signal) else {
+        return Err(Errno::INVAL.into());
+    };
     let signals = &mut guest.task.signals;
     let unblockable = matches!(signal, libc::SIGKILL | libc::SIGSTOP);
     if !unblockable && signals.blocked & (1 << index) != 0 {
@@ -198,7 +214,10 @@ fn rt_sigpending(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         return Err(Errno::INVAL.into());
     }
     let pending = guest.task.signals.pending.to_ne_bytes();
-    guest.task.mm.write(arguments.address(0), &pending[..arguments.u64(1) as usize])?;
+    guest
+        .task
+        .mm
+        .write(arguments.address(0), &pending[..arguments.u64(1) as usize])?;
     Ok(0)
 }
 

@@ -79,9 +79,12 @@ impl Stats {
         // A program can make up numbers without end: they share one line.
         let key = name.unwrap_or("unknown number");
         if !self.syscalls.contains_key(key) {
-            self.syscalls.insert(key.to_owned(), SyscallCount::default());
+            self.syscalls
+                .insert(key.to_owned(), SyscallCount::default());
         }
-        let Some(count) = self.syscalls.get_mut(key) else { return };
+        let Some(count) = self.syscalls.get_mut(key) else {
+            return;
+        };
         count.calls += 1;
         count.host += 1;
         match route {

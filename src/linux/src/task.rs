@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use agentrt_vfs::{CpuTime, Location};
 
+use crate::clock::Clock;
 use crate::descriptor::Descriptors;
 use crate::mm::Mm;
 use crate::process::{Credentials, Limits};
@@ -32,8 +33,8 @@ pub struct Task {
     pub limits: Limits,
     /// The program image, as /proc shows it.
     pub program: Program,
-    /// When the guest was started: its boot.
-    pub boot: Instant,
+    /// Clocks.
+    pub clock: Clock,
     /// CPU time of this thread when the guest was started.
     pub cpu_at_boot: CpuTime,
     /// What a syscall that waits has to remember between its calls.
@@ -41,9 +42,9 @@ pub struct Task {
 }
 
 impl Task {
-    /// Time since the guest was started. Programs divide by it: it is never zero.
+    /// Time since the guest was started, as its monotonic clock tells it; never zero.
     pub fn uptime(&self) -> Duration {
-        self.boot.elapsed() + Duration::from_nanos(1)
+        self.clock.monotonic()
     }
 
     /// CPU time that the guest has used: that of this thread, in the guest and on its behalf.
@@ -77,7 +78,13 @@ pub(crate) fn thread_cpu_time() -> CpuTime {
     // SAFETY: getrusage(2) fills the structure that it is given.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     let duration = |time: libc::timeval| {
-        Duration::new(time.tv_sec.max(0) as u64, (time.tv_usec.max(0) * 1000) as u32)
+        Duration::new(
+            time.tv_sec.max(0) as u64,
+            (time.tv_usec.max(0) * 1000) as u32,
+        )
     };
-    CpuTime { user: duration(usage.ru_utime), system: duration(usage.ru_stime) }
+    CpuTime {
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+    }
 }

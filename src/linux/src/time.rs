@@ -1,6 +1,6 @@
 //! Clocks and sleeps.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use syscalls::Sysno;
@@ -33,7 +33,7 @@ pub fn handler(number: Sysno) -> Option<Handler> {
 fn now(guest: &Guest, clock: i32) -> std::result::Result<Duration, Errno> {
     match clock {
         libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => {
-            Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+            Ok(guest.task.clock.realtime())
         }
         libc::CLOCK_MONOTONIC
         | libc::CLOCK_MONOTONIC_RAW
@@ -63,7 +63,12 @@ fn clock_getres(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 fn gettimeofday(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let time = now(guest, libc::CLOCK_REALTIME)?;
     if arguments.address(0) != 0 {
-        write_pair(guest, arguments.address(0), time.as_secs(), time.subsec_micros().into())?;
+        write_pair(
+            guest,
+            arguments.address(0),
+            time.as_secs(),
+            time.subsec_micros().into(),
+        )?;
     }
     if arguments.address(1) != 0 {
         // struct timezone: UTC, no daylight saving time.
@@ -75,7 +80,10 @@ fn gettimeofday(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 fn time(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let seconds = now(guest, libc::CLOCK_REALTIME)?.as_secs();
     if arguments.address(0) != 0 {
-        guest.task.mm.write(arguments.address(0), &seconds.to_ne_bytes())?;
+        guest
+            .task
+            .mm
+            .write(arguments.address(0), &seconds.to_ne_bytes())?;
     }
     Ok(seconds)
 }
@@ -87,23 +95,38 @@ fn nanosleep(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 
 fn clock_nanosleep(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let clock = arguments.i32(0);
-    if matches!(clock, libc::CLOCK_THREAD_CPUTIME_ID | libc::CLOCK_MONOTONIC_RAW) {
+    if matches!(
+        clock,
+        libc::CLOCK_THREAD_CPUTIME_ID | libc::CLOCK_MONOTONIC_RAW
+    ) {
         return Err(Errno::INVAL.into());
     }
     let present = now(guest, clock)?;
     let wanted = read_timespec(guest, arguments.address(2))?;
     let absolute = arguments.i32(1) & libc::TIMER_ABSTIME != 0;
-    sleep(guest, if absolute { wanted.saturating_sub(present) } else { wanted })
+    sleep(
+        guest,
+        if absolute {
+            wanted.saturating_sub(present)
+        } else {
+            wanted
+        },
+    )
 }
 
 /// Answers when `duration` has passed since the call was first served.
 fn sleep(guest: &mut Guest, duration: Duration) -> Result<u64> {
-    let deadline =
-        *guest.task.sleep.get_or_insert_with(|| Instant::now() + duration.min(SLEEP_MAX));
+    let deadline = *guest
+        .task
+        .sleep
+        .get_or_insert_with(|| Instant::now() + duration.min(SLEEP_MAX));
     if Instant::now() >= deadline {
         return Ok(0);
     }
-    Err(Stop::Wait(Wait { deadline: Some(deadline), ..Wait::default() }))
+    Err(Stop::Wait(Wait {
+        deadline: Some(deadline),
+        ..Wait::default()
+    }))
 }
 
 /// Reads a `struct timespec`.

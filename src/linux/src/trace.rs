@@ -19,7 +19,11 @@ impl Memory for ProgramMemory<'_> {
 
 /// The line for a syscall, without newline; `result` is None while there is none.
 pub fn line(mm: &mut Mm, call: &Syscall, result: Option<i64>) -> String {
-    let call = Call { number: call.number, arguments: call.arguments, result };
+    let call = Call {
+        number: call.number,
+        arguments: call.arguments,
+        result,
+    };
     agentrt_strace::format(&call, &ProgramMemory(RefCell::new(mm)))
 }
 

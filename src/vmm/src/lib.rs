@@ -6,6 +6,8 @@
 //! - [`page_table`]: the guest's page tables
 //! - [`address_space`]: maps, protects and unmaps guest-virtual pages
 //! - [`ring0`]: descriptor tables and exception stubs, the only privileged code of a guest
+//! - [`vdso`]: the vDSO and the page by which it tells the time
+//! - `tsc`: the guest's time stamp counter
 //! - [`vcpu`]: runs the guest and decodes why it stopped
 //! - [`vm`]: puts the rooms together
 //!
@@ -18,7 +20,9 @@ pub mod memory;
 pub mod page_table;
 pub mod platform;
 pub mod ring0;
+mod tsc;
 pub mod vcpu;
+pub mod vdso;
 pub mod vm;
 
 pub use address_space::AddressSpace;
@@ -26,4 +30,5 @@ pub use memory::{GuestMemory, OutOfMemory, PhysicalRun};
 pub use page_table::Protection;
 pub use platform::Platform;
 pub use vcpu::{Exit, Syscall, Vcpu};
+pub use vdso::TimePagePlace;
 pub use vm::{Vm, VmError};

@@ -15,6 +15,7 @@ use kvm_ioctls::{Kvm, SyncReg, VcpuExit, VcpuFd, VmFd};
 use crate::memory::GuestMemory;
 use crate::platform::Platform;
 use crate::ring0::{self, frame};
+use crate::tsc;
 use crate::vm::VmError;
 
 /// Why the guest stopped.
@@ -103,6 +104,7 @@ pub struct Vcpu {
     stopped: Stopped,
     platform: Platform,
     exit_length: u64,
+    tsc_is_hosts: bool,
 }
 
 impl Vcpu {
@@ -119,10 +121,12 @@ impl Vcpu {
         ring0: u64,
     ) -> Result<Vcpu, VmError> {
         let mut fd = vm.create_vcpu(0).map_err(VmError::Vcpu)?;
-        let mut cpuid =
-            kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES).map_err(VmError::Cpuid)?;
+        let mut cpuid = kvm
+            .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
+            .map_err(VmError::Cpuid)?;
         platform.filter_cpuid(cpuid.as_mut_slice());
         fd.set_cpuid2(&cpuid).map_err(VmError::Cpuid)?;
+        let tsc_is_hosts = tsc::adopt_hosts(&fd, platform);
         let mut sregs = fd.get_sregs().map_err(VmError::Registers)?;
         set_system_registers(&mut sregs, platform, root);
         fd.set_sregs(&sregs).map_err(VmError::Registers)?;
@@ -139,6 +143,7 @@ impl Vcpu {
             stopped: Stopped::InRing3,
             platform,
             exit_length,
+            tsc_is_hosts,
         })
     }
 
@@ -236,6 +241,11 @@ impl Vcpu {
     /// The kind of KVM that runs this processor.
     pub fn platform(&self) -> Platform {
         self.platform
+    }
+
+    /// Does `rdtsc` in the guest read what it reads on the host?
+    pub fn tsc_is_hosts(&self) -> bool {
+        self.tsc_is_hosts
     }
 
     fn interrupted(&mut self) -> Exit {
@@ -361,7 +371,10 @@ fn set_msrs(fd: &VcpuFd, platform: Platform) -> Result<(), VmError> {
 fn set_xcr0(cpuid: &CpuId, fd: &VcpuFd) -> Result<(), VmError> {
     // x87, SSE, AVX and the three parts of AVX-512 (SDM vol. 1, 13.3), as far as KVM has them.
     const WANTED: u64 = 0b1110_0111;
-    let leaf = cpuid.as_slice().iter().find(|leaf| leaf.function == 0xd && leaf.index == 0);
+    let leaf = cpuid
+        .as_slice()
+        .iter()
+        .find(|leaf| leaf.function == 0xd && leaf.index == 0);
     let Some(leaf) = leaf else { return Ok(()) };
     let mut xcrs = kvm_xcrs {
         nr_xcrs: 1,

@@ -1,4 +1,4 @@
-//! Puts a virtual machine together: memory, address space, ring-0 area, shim, processor.
+//! Puts a virtual machine together: memory, address space, ring-0 area, shim, vDSO, processor.
 
 use agentrt_shim_abi::{PAGE_SIZE, RING0_BASE, SHIM_BASE};
 use kvm_ioctls::Kvm;
@@ -9,6 +9,7 @@ use crate::page_table::{Owner, Protection};
 use crate::platform::Platform;
 use crate::ring0;
 use crate::vcpu::{Exit, Vcpu};
+use crate::vdso::{self, TimePagePlace};
 
 /// Why a virtual machine could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -49,12 +50,14 @@ pub enum VmError {
     Msrs,
 }
 
-/// A virtual machine with nothing in it but the shim.
+/// A virtual machine with nothing in it but the shim and the vDSO.
 pub struct Vm {
     /// The guest's address space.
     pub space: AddressSpace,
     /// The guest's processor.
     pub vcpu: Vcpu,
+    /// Where the vDSO reads the time.
+    pub time_page: TimePagePlace,
 }
 
 impl Vm {
@@ -84,6 +87,7 @@ impl Vm {
         if let Some(slice) = space.memory().slice(shim.start, text.len()) {
             slice.copy_from(text);
         }
+        let time_page = vdso::install(&mut space)?;
         let vcpu = Vcpu::new(
             &kvm,
             space.memory().vm(),
@@ -91,7 +95,11 @@ impl Vm {
             space.root(),
             ring0.start,
         )?;
-        Ok(Vm { space, vcpu })
+        Ok(Vm {
+            space,
+            vcpu,
+            time_page,
+        })
     }
 
     /// Runs the guest until it stops.
@@ -101,7 +109,8 @@ impl Vm {
 
     /// Starts a program image.
     pub fn start(&mut self, instruction_pointer: u64, stack_pointer: u64) {
-        self.vcpu.start(self.space.memory(), instruction_pointer, stack_pointer);
+        self.vcpu
+            .start(self.space.memory(), instruction_pointer, stack_pointer);
     }
 }
 

@@ -7,8 +7,14 @@ use std::time::Duration;
 use agentrt::Interrupt;
 
 /// Signals that are passed on: those that a shell or a supervisor sends to a program.
-const FORWARDED: [i32; 6] =
-    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
+const FORWARDED: [i32; 6] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
 
 /// What the handlers interrupt. Points to an [`Interrupt`] that is never freed.
 static TARGET: AtomicPtr<Interrupt> = AtomicPtr::new(std::ptr::null_mut());
@@ -32,7 +38,10 @@ fn target() -> Option<&'static Interrupt> {
 
 /// Of the signals that are passed on, those that this process was started with ignored.
 pub fn ignored() -> Vec<i32> {
-    FORWARDED.into_iter().filter(|&signal| is_ignored(signal)).collect()
+    FORWARDED
+        .into_iter()
+        .filter(|&signal| is_ignored(signal))
+        .collect()
 }
 
 fn is_ignored(signal: i32) -> bool {
@@ -72,15 +81,24 @@ fn start_timer(limit: Duration) {
         tv_usec: limit.subsec_micros().into(),
     };
     // Repeats, in case the first one comes between a look at the flag and KVM_RUN.
-    let repeat = libc::timeval { tv_sec: 0, tv_usec: 10_000 };
-    let timer = libc::itimerval { it_value: value, it_interval: repeat };
+    let repeat = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 10_000,
+    };
+    let timer = libc::itimerval {
+        it_value: value,
+        it_interval: repeat,
+    };
     // SAFETY: a valid timer value; the old one is not asked for.
     unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
 }
 
 /// Dies of `signal`, as the guest's program did, so that whoever waits sees the same.
 pub fn die_of(signal: i32) -> ! {
-    let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let no_core = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
     // SAFETY: plain system calls on this process: no core file, default action, unblocked, sent.
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);

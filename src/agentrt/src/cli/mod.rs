@@ -4,6 +4,8 @@ mod doctor;
 mod interrupt;
 mod parse;
 mod run;
+mod streams;
+mod terminal;
 
 use clap::{Parser, Subcommand};
 

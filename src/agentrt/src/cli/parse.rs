@@ -48,7 +48,11 @@ pub fn duration(text: &str) -> Result<Duration, ValueError> {
         .unwrap_or((text, 1.0));
     let number: f64 = number.parse().map_err(|_| ValueError::Duration)?;
     let duration = Duration::try_from_secs_f64(number * unit).map_err(|_| ValueError::Duration)?;
-    if duration.is_zero() { Err(ValueError::Duration) } else { Ok(duration) }
+    if duration.is_zero() {
+        Err(ValueError::Duration)
+    } else {
+        Ok(duration)
+    }
 }
 
 /// An environment variable: `NAME=VALUE`.
@@ -66,9 +70,11 @@ pub fn volume(text: &str) -> Result<Volume, ValueError> {
         None => (text.strip_suffix(":rw").unwrap_or(text), false),
     };
     match text.rsplit_once(':') {
-        Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => {
-            Ok(Volume { host: host.into(), guest: guest.into(), read_only })
-        }
+        Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => Ok(Volume {
+            host: host.into(),
+            guest: guest.into(),
+            read_only,
+        }),
         _ => Err(ValueError::Volume),
     }
 }

@@ -1,10 +1,10 @@
 //! `agentrt run`.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use std::time::Duration;
 use agentrt::{Cache, Config, End, Ended, ExecError, Files, Guest, StartError, Volume};
 
 use super::parse::{self, Destination};
-use super::{FAILED, interrupt};
+use super::terminal::Saved;
+use super::{FAILED, interrupt, streams};
 
 /// Exit status when the time limit ended the program (timeout(1)).
 const TIMED_OUT: i32 = 124;
@@ -66,7 +67,11 @@ enum RunError {
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("cannot write {what} to {to}: {error}")]
-    Output { what: &'static str, to: String, error: io::Error },
+    Output {
+        what: &'static str,
+        to: String,
+        error: io::Error,
+    },
     #[error("cannot duplicate the standard streams: {0}")]
     Streams(io::Error),
 }
@@ -92,7 +97,9 @@ pub fn run(options: Options) -> ! {
         Ok(End::Program(Ended::Exited(status))) => std::process::exit(status.into()),
         Ok(End::Program(Ended::Killed(signal))) => interrupt::die_of(signal),
         Ok(End::Program(Ended::OutOfMemory)) => {
-            eprintln!("agentrt: the program used up its {memory} bytes of memory; give more with --memory");
+            eprintln!(
+                "agentrt: the program used up its {memory} bytes of memory; give more with --memory"
+            );
             interrupt::die_of(libc::SIGKILL)
         }
         Ok(End::TimedOut) => {
@@ -112,16 +119,28 @@ pub fn run(options: Options) -> ! {
 
 fn run_guest(mut options: Options) -> Result<End, RunError> {
     // Find out before the program runs whether its statistics can be written.
-    let stats = options.stats.take().map(|to| open_output("statistics", to)).transpose()?;
+    let stats = options
+        .stats
+        .take()
+        .map(|to| open_output("statistics", to))
+        .transpose()?;
     let limit = options.timeout;
     let mut guest = Guest::new(config(options)?)?;
+    // The program has an umask of its own; on volumes this process's must not come on top.
+    rustix::process::umask(rustix::fs::Mode::empty());
     interrupt::install(guest.interrupt(), limit);
+    let terminal = Saved::save();
     let end = guest.run();
+    terminal.restore();
     if let Some((mut file, to)) = stats {
         serde_json::to_writer_pretty(&file, &guest.stats)
             .map_err(io::Error::from)
             .and_then(|()| file.write_all(b"\n"))
-            .map_err(|error| RunError::Output { what: "statistics", to, error })?;
+            .map_err(|error| RunError::Output {
+                what: "statistics",
+                to,
+                error,
+            })?;
     }
     Ok(end)
 }
@@ -131,7 +150,11 @@ fn config(options: Options) -> Result<Config, RunError> {
     files.overlay_quota = options.writable;
     files.volumes = options.volume;
     files.hide = options.hide;
-    let arguments: Vec<Vec<u8>> = options.program.into_iter().map(OsString::into_vec).collect();
+    let arguments: Vec<Vec<u8>> = options
+        .program
+        .into_iter()
+        .map(OsString::into_vec)
+        .collect();
     Ok(Config {
         program: arguments.first().cloned().unwrap_or_default(),
         arguments,
@@ -139,7 +162,7 @@ fn config(options: Options) -> Result<Config, RunError> {
         directory: options.cwd.as_bytes().to_vec(),
         files,
         memory: options.memory,
-        streams: agentrt::inherited_streams().map_err(RunError::Streams)?,
+        streams: streams::inherited().map_err(RunError::Streams)?,
         ignored_signals: interrupt::ignored(),
         rewriter: Arc::new(open_cache()),
         trace: options.strace.map(open_trace).transpose()?,
@@ -150,7 +173,9 @@ fn config(options: Options) -> Result<Config, RunError> {
 fn environment(variables: &[String]) -> Vec<Vec<u8>> {
     let mut environment = agentrt::default_environment();
     for variable in variables {
-        let name_end = variable.find('=').map_or(variable.len(), |equals| equals + 1);
+        let name_end = variable
+            .find('=')
+            .map_or(variable.len(), |equals| equals + 1);
         let name = &variable.as_bytes()[..name_end];
         environment.retain(|present| !present.starts_with(name));
         environment.push(variable.as_bytes().to_vec());
@@ -165,7 +190,9 @@ fn open_cache() -> Cache {
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
         .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    let Some(directory) = directory else { return Cache::disabled() };
+    let Some(directory) = directory else {
+        return Cache::disabled();
+    };
     Cache::open(&directory.join("agentrt")).unwrap_or_else(|error| {
         eprintln!("agentrt: warning: {error}; code is analysed anew in each run");
         Cache::disabled()
@@ -189,7 +216,11 @@ fn open_output(what: &'static str, to: Destination) -> Result<(File, String), Ru
     };
     match opened {
         Ok(file) => Ok((file, name)),
-        Err(error) => Err(RunError::Output { what, to: name, error }),
+        Err(error) => Err(RunError::Output {
+            what,
+            to: name,
+            error,
+        }),
     }
 }
 

@@ -24,15 +24,39 @@ const CASES: &[(&str, &[&str], &str)] = &[
     ("cut", &["cut", "-d:", "-f1,3", "table"], ""),
     ("tr", &["tr", "a-z", "A-Z"], "some text\n"),
     ("tr_delete", &["tr", "-d", "aeiou"], "some text\n"),
-    ("sed", &["sed", "-e", "s/\\(a\\)\\(.\\)/\\2\\1/g;2d;$a end", "words"], ""),
+    (
+        "sed",
+        &["sed", "-e", "s/\\(a\\)\\(.\\)/\\2\\1/g;2d;$a end", "words"],
+        "",
+    ),
     ("sed_in_place", &["sed", "-i", "s/one/1/", "words"], ""),
-    ("awk", &["awk", "-F:", "{ sum += $3; print NR, $1, length($2) } END { printf \"%.3f\\n\", sum }", "table"], ""),
-    ("awk_program", &["awk", "BEGIN { for (i = 0; i < 2000; i++) a[i % 7] += i; for (k = 0; k < 7; k++) print k, a[k] }"], ""),
+    (
+        "awk",
+        &[
+            "awk",
+            "-F:",
+            "{ sum += $3; print NR, $1, length($2) } END { printf \"%.3f\\n\", sum }",
+            "table",
+        ],
+        "",
+    ),
+    (
+        "awk_program",
+        &[
+            "awk",
+            "BEGIN { for (i = 0; i < 2000; i++) a[i % 7] += i; for (k = 0; k < 7; k++) print k, a[k] }",
+        ],
+        "",
+    ),
     ("grep", &["grep", "-n", "-i", "T", "words"], ""),
     ("grep_recursive", &["grep", "-r", "deep", "tree"], ""),
     ("grep_nothing", &["grep", "no such line", "words"], ""),
     ("egrep", &["grep", "-E", "-o", "[a-z]+e(r|n)?", "words"], ""),
-    ("find", &["find", "tree", "-type", "f", "-name", "*.txt"], ""),
+    (
+        "find",
+        &["find", "tree", "-type", "f", "-name", "*.txt"],
+        "",
+    ),
     ("find_links", &["find", ".", "-type", "l"], ""),
     ("find_size", &["find", "tree", "-size", "+4k"], ""),
     ("ls", &["ls", "-1", "-a", "tree"], ""),
@@ -54,9 +78,17 @@ const CASES: &[(&str, &[&str], &str)] = &[
     ("ln_symbolic", &["ln", "-s", "nowhere", "soft"], ""),
     ("ln_force", &["ln", "-s", "-f", "words", "link"], ""),
     ("touch", &["touch", "new"], ""),
-    ("touch_date", &["touch", "-d", "2001-02-03 04:05:06", "words"], ""),
+    (
+        "touch_date",
+        &["touch", "-d", "2001-02-03 04:05:06", "words"],
+        "",
+    ),
     ("chmod", &["chmod", "-R", "u=rwx,go-w", "tree"], ""),
-    ("stat", &["stat", "-c", "%n %s %a %h %F", "words", "tree", "link"], ""),
+    (
+        "stat",
+        &["stat", "-c", "%n %s %a %h %F", "words", "tree", "link"],
+        "",
+    ),
     ("du", &["du", "-a", "-k", "tree/one.txt"], ""),
     ("date", &["date", "-u", "-d", "@1234567890"], ""),
     ("cal", &["cal", "2", "2024"], ""),
@@ -72,11 +104,19 @@ const CASES: &[(&str, &[&str], &str)] = &[
     ("base64_decode", &["base64", "-d"], "aGVsbG8gd29ybGQK\n"),
     ("strings", &["strings", "binary"], ""),
     ("expr", &["expr", "6", "*", "7"], ""),
-    ("printf", &["printf", "%05d|%-8s|%x\\n", "42", "left", "255"], ""),
+    (
+        "printf",
+        &["printf", "%05d|%-8s|%x\\n", "42", "left", "255"],
+        "",
+    ),
     ("echo", &["echo", "-e", "a\\tb\\n"], ""),
     ("seq", &["seq", "1", "7", "100"], ""),
     ("test", &["test", "-f", "words", "-a", "-d", "tree"], ""),
-    ("test_false", &["test", "-s", "words", "-a", "-L", "words"], ""),
+    (
+        "test_false",
+        &["test", "-s", "words", "-a", "-L", "words"],
+        "",
+    ),
     ("true", &["true"], ""),
     ("false", &["false"], ""),
     ("basename", &["basename", "/a/b/file.txt", ".txt"], ""),
@@ -95,9 +135,25 @@ const CASES: &[(&str, &[&str], &str)] = &[
     ("split", &["split", "-l", "2", "words", "part-"], ""),
     ("cmp", &["cmp", "words", "numbers"], ""),
     ("cmp_same", &["cmp", "words", "words"], ""),
-    ("diff", &["diff", "-u", "-L", "a", "-L", "b", "words", "numbers"], ""),
+    (
+        "diff",
+        &["diff", "-u", "-L", "a", "-L", "b", "words", "numbers"],
+        "",
+    ),
     ("comm", &["comm", "words", "numbers"], ""),
-    ("dd", &["dd", "if=binary", "of=block", "bs=64", "count=3", "skip=1", "seek=2"], ""),
+    (
+        "dd",
+        &[
+            "dd",
+            "if=binary",
+            "of=block",
+            "bs=64",
+            "count=3",
+            "skip=1",
+            "seek=2",
+        ],
+        "",
+    ),
     ("dd_pipe", &["dd", "bs=1"], "byte by byte"),
     ("truncate", &["truncate", "-s", "1000", "words"], ""),
     ("tar_create", &["tar", "-c", "-f", "all.tar", "empty"], ""),
@@ -108,9 +164,29 @@ const CASES: &[(&str, &[&str], &str)] = &[
     ("bzip2", &["bzip2", "binary"], ""),
     ("bunzip2", &["bunzip2", "-c", "given.bz2"], ""),
     ("cpio", &["cpio", "-o", "-H", "newc"], ""),
-    ("ash", &["sh", "-c", "for i in 1 2 3; do echo $((i * i)); done; echo ${PATH#*:}; read x <words; echo \"$x\""], ""),
-    ("ash_input", &["sh"], "x=5\nwhile [ $x -gt 0 ]; do x=$((x - 1)); echo $x; done\nexit 4\n"),
-    ("ash_redirects", &["sh", "-c", "echo out >file; echo more >>file; exec 3<file; read a <&3; read b <&3; echo $b $a >&2; cd tree; pwd"], ""),
+    (
+        "ash",
+        &[
+            "sh",
+            "-c",
+            "for i in 1 2 3; do echo $((i * i)); done; echo ${PATH#*:}; read x <words; echo \"$x\"",
+        ],
+        "",
+    ),
+    (
+        "ash_input",
+        &["sh"],
+        "x=5\nwhile [ $x -gt 0 ]; do x=$((x - 1)); echo $x; done\nexit 4\n",
+    ),
+    (
+        "ash_redirects",
+        &[
+            "sh",
+            "-c",
+            "echo out >file; echo more >>file; exec 3<file; read a <&3; read b <&3; echo $b $a >&2; cd tree; pwd",
+        ],
+        "",
+    ),
     ("dc", &["dc", "-e", "2 10 ^ p"], ""),
     ("bc", &["bc"], "2^100; scale=5; 1/3\n"),
     ("which", &["which", "ls"], ""),
@@ -122,7 +198,9 @@ pub fn tests() -> Vec<Trial> {
     let test = |&(name, arguments, input): &'static (&str, &[&str], &str)| {
         trial(&format!("busybox::{name}"), move || {
             let command = [&["/usr/bin/busybox"], arguments].concat();
-            Job::new(command).input(input).same_in(&Volume::filled(fill));
+            Job::new(command)
+                .input(input)
+                .same_in(&Volume::filled(fill));
         })
     };
     CASES.iter().map(test).collect()
@@ -135,8 +213,13 @@ fn fill(directory: &Path) {
     };
     write("words", b"one\ntwo\nthree\nfour\nFIVE\nsix\nthe last one\n");
     write("numbers", b"5\n5\n10\n-3\n7\n7\n7\n100\n");
-    write("table", b"root:x:0:/root\nuser:secret:1000:/home\nnobody::65534:/\n");
-    let binary: Vec<u8> = (0..2_000u32).map(|number| (number * number / 7) as u8).collect();
+    write(
+        "table",
+        b"root:x:0:/root\nuser:secret:1000:/home\nnobody::65534:/\n",
+    );
+    let binary: Vec<u8> = (0..2_000u32)
+        .map(|number| (number * number / 7) as u8)
+        .collect();
     write("binary", &binary);
     write("given.gz", GZIP);
     write("given.bz2", BZIP2);
@@ -161,7 +244,9 @@ const BZIP2: &[u8] = b"\x42\x5a\x68\x39\x31\x41\x59\x26\x53\x59\x7e\x03\xdd\xfe\
 /// A tar archive of one file (POSIX ustar).
 fn tar(name: &str, contents: &[u8]) -> Vec<u8> {
     let mut header = [0u8; 512];
-    let mut put = |offset: usize, text: &str| header[offset..offset + text.len()].copy_from_slice(text.as_bytes());
+    let mut put = |offset: usize, text: &str| {
+        header[offset..offset + text.len()].copy_from_slice(text.as_bytes())
+    };
     put(0, name);
     put(100, "0000644\0");
     put(108, "0000000\0");

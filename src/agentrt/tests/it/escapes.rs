@@ -8,7 +8,13 @@ use tempfile::TempDir;
 
 use super::harness::{Ended, Job, listing, scratch, tests};
 
-tests![the_secret_stays_secret, nothing_is_written_outside, calls_are_refused, read_only_volume, through_the_whole_root];
+tests![
+    the_secret_stays_secret,
+    nothing_is_written_outside,
+    calls_are_refused,
+    read_only_volume,
+    through_the_whole_root
+];
 
 const ATTEMPTS: &str = include_str!("scripts/escape.py");
 /// What must never be seen inside.
@@ -23,7 +29,13 @@ impl Prison {
     fn new() -> Prison {
         let prison = Prison { outside: scratch() };
         let path = |name: &str| prison.outside.path().join(name);
-        for directory in ["image", "image/tmp", "image/data", "image/usr", "volume/sub"] {
+        for directory in [
+            "image",
+            "image/tmp",
+            "image/data",
+            "image/usr",
+            "volume/sub",
+        ] {
             fs::create_dir_all(path(directory)).expect("a directory");
         }
         fs::write(path("secret"), SECRET).expect("a secret");
@@ -42,7 +54,11 @@ impl Prison {
             symlink(target, path(name)).expect("a link");
         }
         for directory in ["bin", "lib", "lib64"] {
-            symlink(Path::new("usr").join(directory), path("image").join(directory)).expect("a link");
+            symlink(
+                Path::new("usr").join(directory),
+                path("image").join(directory),
+            )
+            .expect("a link");
         }
         prison
     }
@@ -50,16 +66,21 @@ impl Prison {
     /// The attempts, in Python, whose own files are a volume.
     fn job(&self, mode: &str) -> Job {
         let outside = self.outside.path().display();
-        Job::new(["/usr/bin/python3", "-c", ATTEMPTS, &format!("{outside}/secret")])
-            .option(format!("--root={outside}/image"))
-            .option(format!("--volume={outside}/volume:/data{mode}"))
-            .option("--volume=/usr:/usr:ro")
+        Job::new([
+            "/usr/bin/python3",
+            "-c",
+            ATTEMPTS,
+            &format!("{outside}/secret"),
+        ])
+        .option(format!("--root={outside}/image"))
+        .option(format!("--volume={outside}/volume:/data{mode}"))
+        .option("--volume=/usr:/usr:ro")
     }
 
     /// What is outside of image and volume.
     fn surroundings(&self) -> String {
         let text = listing(self.outside.path());
-        let kept = text.lines().filter(|line| !line.contains(" volume/"));
+        let kept = text.lines().filter(|line| !line.contains(" \"volume"));
         kept.collect::<Vec<_>>().join("\n")
     }
 }
@@ -73,7 +94,10 @@ fn the_secret_stays_secret() {
     for report in reports.lines() {
         assert!(!report.contains(SECRET), "{report}");
         // The names of what lies beside image and volume are none of its business either.
-        assert!(!report.contains("image volume") && !report.contains("'secret'"), "{report}");
+        assert!(
+            !report.contains("image volume") && !report.contains("'secret'"),
+            "{report}"
+        );
     }
 }
 
@@ -89,12 +113,19 @@ fn nothing_is_written_outside() {
 fn calls_are_refused() {
     let out = Prison::new().job("").guest().out();
     let line = |name: &str| {
-        out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {out}")).to_owned()
+        out.lines()
+            .find(|line| line.starts_with(name))
+            .unwrap_or_else(|| panic!("{name}: {out}"))
+            .to_owned()
     };
     assert_eq!(line("refused_calls").trim(), "refused_calls allowed:");
     assert_eq!(line("proc_writes").trim(), "proc_writes written:");
     assert_eq!(line("device_nodes"), "device_nodes []");
-    assert!(!line("file_handles").contains("['"), "{}", line("file_handles"));
+    assert!(
+        !line("file_handles").contains("got"),
+        "{}",
+        line("file_handles")
+    );
 }
 
 fn read_only_volume() {

@@ -3,7 +3,13 @@
 
 use super::harness::{Ended, Job, Volume, assert_same, tests};
 
-tests![error_numbers_in_a_volume, error_numbers_in_memory, offsets_in_a_volume, offsets_in_memory, quota];
+tests![
+    error_numbers_in_a_volume,
+    error_numbers_in_memory,
+    offsets_in_a_volume,
+    offsets_in_memory,
+    quota
+];
 
 const ERRORS: &str = include_str!("scripts/file_errors.py");
 const OFFSETS: &str = include_str!("scripts/offsets.py");
@@ -30,11 +36,17 @@ fn same_in_memory(script: &str) {
     let volume = Volume::new();
     let job = Job::python(script).directory(volume.native());
     let guest = job.guest();
-    assert!(super::harness::listing(volume.native()).is_empty(), "the writable layer reached the host");
+    assert!(
+        super::harness::listing(volume.native()).is_empty(),
+        "the writable layer reached the host"
+    );
     let native = job.native();
     assert_same("standard error", &native.stderr, &guest.stderr);
     assert_same("standard output", &native.stdout, &guest.stdout);
-    assert_eq!((native.ended, guest.ended), (Ended::Exit(0), Ended::Exit(0)));
+    assert_eq!(
+        (native.ended, guest.ended),
+        (Ended::Exit(0), Ended::Exit(0))
+    );
 }
 
 fn error_numbers_in_a_volume() {
@@ -78,6 +90,7 @@ except OSError as error: print(errno.errorcode[error.errno])
 print(1000 < made < 200_000)
 "#;
     let outcome = Job::python(script).option("--writable=8M").guest().ok();
-    let expected = "ENOSPC\nTrue\nENOSPC\nTrue\nENOSPC\nTrue\nENOSPC\nTrue\nENOSPC\nTrue\nENOSPC\nTrue\n";
+    let expected =
+        "ENOSPC\nTrue\nENOSPC\nTrue\nENOSPC\nTrue\nENOSPC\nTrue\nENOSPC\nTrue\nENOSPC\nTrue\n";
     assert_same("the report", expected.as_bytes(), &outcome.stdout);
 }

@@ -115,7 +115,10 @@ fn processes_of_the_host() {
     let script = "import os\n\
         print([name for name in os.listdir('/proc') if name.isdigit()], open('/proc/1/cmdline').read()[:16])\n\
         print(sum(os.path.exists(f'/proc/{pid}') for pid in range(2, 70000)))";
-    assert_eq!(Job::python(script).guest().ok().out(), "['1'] /usr/bin/python3\n0\n");
+    assert_eq!(
+        Job::python(script).guest().ok().out(),
+        "['1'] /usr/bin/python3\n0\n"
+    );
 }
 
 fn host_does_not_show() {
@@ -138,7 +141,11 @@ assert os.uname().nodename != "" and os.uname().release != ""
     assert!(!outcome.out().contains(host.trim()), "{outcome:?}");
     let host = rustix::system::uname();
     let outcome = Job::new(["/bin/uname", "-n"]).guest().ok();
-    assert_ne!(outcome.out().trim(), host.nodename().to_string_lossy(), "the host's name shows");
+    assert_ne!(
+        outcome.out().trim(),
+        host.nodename().to_string_lossy(),
+        "the host's name shows"
+    );
 }
 
 fn read_only_proc() {

@@ -16,7 +16,10 @@ pub use tree::{Volume, listing};
 
 /// The environment that README.md documents.
 pub const ENVIRONMENT: [(&str, &str); 4] = [
-    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    (
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    ),
     ("HOME", "/root"),
     ("USER", "root"),
     ("LANG", "C.UTF-8"),
@@ -29,7 +32,11 @@ pub fn trial(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
         test();
         Ok::<(), Failed>(())
     });
-    if kvm() { trial } else { trial.with_kind("no /dev/kvm").with_ignored_flag(true) }
+    if kvm() {
+        trial
+    } else {
+        trial.with_kind("no /dev/kvm").with_ignored_flag(true)
+    }
 }
 
 /// Defines `tests()`, which lists the functions that are named, each as a test.
@@ -45,7 +52,11 @@ pub(crate) use tests;
 
 fn kvm() -> bool {
     static KVM: LazyLock<bool> = LazyLock::new(|| {
-        std::fs::File::options().read(true).write(true).open("/dev/kvm").is_ok()
+        std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/kvm")
+            .is_ok()
     });
     *KVM
 }
@@ -68,9 +79,15 @@ pub fn compile(name: &str, linkage: Linkage) -> PathBuf {
     static COMPILER: Mutex<()> = Mutex::new(());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/it/programs/{name}.c"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{linkage:?}"));
-    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    let modified = |path: &Path| {
+        path.metadata()
+            .and_then(|metadata| metadata.modified())
+            .ok()
+    };
     // One at a time: two tests may want the same program.
-    let _guard = COMPILER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _guard = COMPILER
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
     if modified(&program) < modified(&source) {
         let how = match linkage {
             Linkage::Static => "-static",
@@ -78,16 +95,26 @@ pub fn compile(name: &str, linkage: Linkage) -> PathBuf {
             Linkage::Dynamic => "-pie",
         };
         let mut command = Command::new("gcc");
-        command.args(["-O1", "-Wall", "-Wextra", "-Werror", how, "-o"]).arg(&program).arg(&source);
+        command
+            .args(["-O1", "-Wall", "-Wextra", "-Werror", how, "-o"])
+            .arg(&program)
+            .arg(&source);
         let output = command.output().expect("gcc starts");
-        assert!(output.status.success(), "gcc: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "gcc: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     program
 }
 
 /// A directory of the test's own that goes away with the value.
 pub fn scratch() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("agentrt-it-").tempdir().expect("a temporary directory")
+    tempfile::Builder::new()
+        .prefix("agentrt-it-")
+        .tempdir()
+        .expect("a temporary directory")
 }
 
 /// The text of bytes that should be UTF-8.
@@ -103,12 +130,27 @@ pub fn assert_same(what: &str, native: &[u8], guest: &[u8]) {
         return;
     }
     let (native, guest) = (text(native), text(guest));
-    let (native, guest): (Vec<&str>, Vec<&str>) = (native.lines().collect(), guest.lines().collect());
-    let mut message = format!("{what} differs ({} and {} lines):", native.len(), guest.len());
-    let differ = (0..native.len().max(guest.len())).filter(|&line| native.get(line) != guest.get(line));
+    let (native, guest): (Vec<&str>, Vec<&str>) =
+        (native.lines().collect(), guest.lines().collect());
+    let mut message = format!(
+        "{what} differs ({} and {} lines):",
+        native.len(),
+        guest.len()
+    );
+    let differ =
+        (0..native.len().max(guest.len())).filter(|&line| native.get(line) != guest.get(line));
     for line in differ.take(SHOWN) {
-        let show = |lines: &[&str]| lines.get(line).map_or("(no line)".to_owned(), |line| excerpt(line));
-        message += &format!("\n{:5} native: {}\n       guest: {}", line + 1, show(&native), show(&guest));
+        let show = |lines: &[&str]| {
+            lines
+                .get(line)
+                .map_or("(no line)".to_owned(), |line| excerpt(line))
+        };
+        message += &format!(
+            "\n{:5} native: {}\n       guest: {}",
+            line + 1,
+            show(&native),
+            show(&guest)
+        );
     }
     panic!("{message}");
 }

@@ -15,18 +15,19 @@ mod busybox;
 mod escapes;
 mod file_calls;
 mod files;
-//mod hardware;
+mod hardware;
 mod harness;
-//mod hostile;
+mod hostile;
 mod memory;
 mod options;
 mod python;
 mod run;
 mod signals;
 mod stats;
-mod streams;
 mod strace;
+mod streams;
 mod tools;
+mod vdso;
 
 use std::process::ExitCode;
 
@@ -47,8 +48,9 @@ fn main() -> ExitCode {
         file_calls::tests(),
         files::tests(),
         escapes::tests(),
-        //hostile::tests(),
-        //hardware::tests(),
+        hostile::tests(),
+        vdso::tests(),
+        hardware::tests(),
     ];
     libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit_code()
 }

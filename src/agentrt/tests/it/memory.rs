@@ -19,16 +19,27 @@ tests![
 
 fn job(scenarios: &[&str]) -> Job {
     let job = Job::new([compile("memory", Linkage::Static)]);
-    scenarios.iter().fold(job, |job, scenario| job.argument(*scenario))
+    scenarios
+        .iter()
+        .fold(job, |job, scenario| job.argument(*scenario))
 }
 
 fn anonymous() {
-    let scenarios = ["demand_zero", "map_fixed_over", "unmap_middle", "noreplace", "remap", "grow_by_steps"];
+    let scenarios = [
+        "demand_zero",
+        "map_fixed_over",
+        "unmap_middle",
+        "noreplace",
+        "remap",
+        "grow_by_steps",
+    ];
     job(&scenarios).argument("shared_anonymous").same().ok();
 }
 
 fn files() {
-    job(&["private_file", "shared_file", "dontneed"]).same_in(&Volume::new()).ok();
+    job(&["private_file", "shared_file", "dontneed"])
+        .same_in(&Volume::new())
+        .ok();
 }
 
 fn heap_and_stack() {
@@ -41,7 +52,13 @@ fn code() {
 }
 
 fn faults() {
-    let segmentation = ["read_only", "no_access", "after_unmap", "not_executable", "stack_overflow"];
+    let segmentation = [
+        "read_only",
+        "no_access",
+        "after_unmap",
+        "not_executable",
+        "stack_overflow",
+    ];
     for scenario in segmentation {
         let outcome = job(&[scenario]).same();
         assert_eq!(outcome.ended, Ended::Signal(11), "{scenario}: {outcome:?}");
@@ -51,7 +68,9 @@ fn faults() {
 }
 
 fn error_numbers() {
-    Job::new([compile("memory_errors", Linkage::Static)]).same_in(&Volume::new()).ok();
+    Job::new([compile("memory_errors", Linkage::Static)])
+        .same_in(&Volume::new())
+        .ok();
 }
 
 fn reservations() {

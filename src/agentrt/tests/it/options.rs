@@ -48,13 +48,23 @@ fn busybox(image: &Path, command: &[&str]) -> Job {
 
 fn environment_is_clean() {
     let outcome = Job::new(["/usr/bin/env"]).guest().ok();
-    let expected: String = ENVIRONMENT.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let expected: String = ENVIRONMENT
+        .iter()
+        .map(|(name, value)| format!("{name}={value}\n"))
+        .collect();
     assert_eq!(outcome.out(), expected);
 }
 
 fn environment_is_set() {
-    let job = Job::new(["/usr/bin/env"]).option("--env=A=1").option("--env=HOME=/tmp");
-    let out = job.option("--env=A=2=3").option("--env=EMPTY=").guest().ok().out();
+    let job = Job::new(["/usr/bin/env"])
+        .option("--env=A=1")
+        .option("--env=HOME=/tmp");
+    let out = job
+        .option("--env=A=2=3")
+        .option("--env=EMPTY=")
+        .guest()
+        .ok()
+        .out();
     let lines: Vec<&str> = out.lines().collect();
     for line in ["A=2=3", "HOME=/tmp", "EMPTY=", "USER=root"] {
         assert!(lines.contains(&line), "{line}: {out}");
@@ -74,12 +84,22 @@ fn directory() {
 
 fn root_is_an_image() {
     let image = image();
-    let out = busybox(image.path(), &["cat", "/etc/motd"]).guest().ok().out();
+    let out = busybox(image.path(), &["cat", "/etc/motd"])
+        .guest()
+        .ok()
+        .out();
     assert_eq!(out, "of the image\n");
     // A name in PATH, and the shell that is a link.
     let job = Job::new(["sh", "-c", "echo $0; cd /; echo *"]);
-    let out = job.option(format!("--root={}", image.path().display())).guest().ok().out();
-    assert!(out.starts_with("sh\n") && out.contains("bin") && out.contains("etc"), "{out}");
+    let out = job
+        .option(format!("--root={}", image.path().display()))
+        .guest()
+        .ok()
+        .out();
+    assert!(
+        out.starts_with("sh\n") && out.contains("bin") && out.contains("etc"),
+        "{out}"
+    );
     assert!(!out.contains("usr"), "{out}");
     let missing = busybox(image.path(), &["true"]).option("--root=/nowhere/at/all");
     assert!(!missing.guest().err().is_empty());
@@ -97,9 +117,21 @@ fn root_is_never_changed() {
         os.mkdir('/new'); open('/new/file', 'w').write('x')\n\
         os.rename('/tmp', '/moved'); os.remove('/etc/passwd'); os.chmod('/usr', 0)\n\
         print(open('/etc/motd').read(), os.listdir('/new'), os.path.exists('/etc/passwd'))";
-    let host = (fs::read("/etc/motd").ok(), fs::metadata("/usr").expect("/usr").permissions());
-    assert_eq!(Job::python(script).guest().ok().out(), "changed ['file'] False\n");
-    assert_eq!(host, (fs::read("/etc/motd").ok(), fs::metadata("/usr").expect("/usr").permissions()));
+    let host = (
+        fs::read("/etc/motd").ok(),
+        fs::metadata("/usr").expect("/usr").permissions(),
+    );
+    assert_eq!(
+        Job::python(script).guest().ok().out(),
+        "changed ['file'] False\n"
+    );
+    assert_eq!(
+        host,
+        (
+            fs::read("/etc/motd").ok(),
+            fs::metadata("/usr").expect("/usr").permissions()
+        )
+    );
     assert!(Path::new("/etc/passwd").exists() && !Path::new("/new").exists());
 }
 
@@ -115,7 +147,8 @@ fn hide() {
 
 fn volume_is_writable() {
     let directory = scratch();
-    let job = Job::new(["/bin/cp", "/etc/hostname", "/data/copy"]).volume(directory.path(), "/data");
+    let job =
+        Job::new(["/bin/cp", "/etc/hostname", "/data/copy"]).volume(directory.path(), "/data");
     job.guest().ok();
     let copy = fs::read(directory.path().join("copy")).expect("the copy");
     assert_eq!(copy, fs::read("/etc/hostname").expect("the original"));
@@ -139,7 +172,11 @@ fn volume_is_read_only() {
     let (first, rest) = out.split_once('\n').expect("lines");
     assert_eq!(first, "contents");
     assert_eq!(rest.lines().count(), 10, "{out}");
-    assert!(rest.lines().all(|line| line.ends_with(" Read-only file system")), "{out}");
+    assert!(
+        rest.lines()
+            .all(|line| line.ends_with(" Read-only file system")),
+        "{out}"
+    );
     assert_eq!(listing(directory.path()), before);
 }
 
@@ -154,9 +191,14 @@ fn volumes_nest() {
         except OSError as error: print(error.strerror)\n\
         try: os.rmdir('/data/sub')\n\
         except OSError as error: print(error.strerror)";
-    let job = Job::python(script).volume(outer.path(), "/data").volume(inner.path(), "/data/sub");
+    let job = Job::python(script)
+        .volume(outer.path(), "/data")
+        .volume(inner.path(), "/data/sub");
     let out = job.guest().ok().out();
-    assert_eq!(out, "['sub'] inner\nInvalid cross-device link\nDevice or resource busy\n");
+    assert_eq!(
+        out,
+        "['sub'] inner\nInvalid cross-device link\nDevice or resource busy\n"
+    );
     assert!(inner.path().join("new").exists() && outer.path().join("other").exists());
 }
 
@@ -165,7 +207,9 @@ fn volume_of_one_file() {
     let file = directory.path().join("settings");
     fs::write(&file, "one\n").expect("a file");
     fs::write(directory.path().join("other"), "not shown").expect("a file");
-    let job = Job::python("open('/etc/settings', 'a').write('two\\n')\nimport os\nprint(os.listdir('/etc').count('settings'))");
+    let job = Job::python(
+        "open('/etc/settings', 'a').write('two\\n')\nimport os\nprint(os.listdir('/etc').count('settings'))",
+    );
     assert_eq!(job.volume(&file, "/etc/settings").guest().ok().out(), "1\n");
     assert_eq!(fs::read_to_string(&file).expect("the file"), "one\ntwo\n");
 }
@@ -174,7 +218,10 @@ fn volume_with_colons() {
     let directory = scratch();
     let host = directory.path().join("a:b");
     fs::create_dir(&host).expect("a directory");
-    Job::new(["/usr/bin/touch", "/data/file"]).volume(&host, "/data").guest().ok();
+    Job::new(["/usr/bin/touch", "/data/file"])
+        .volume(&host, "/data")
+        .guest()
+        .ok();
     assert!(host.join("file").exists());
 }
 
@@ -182,43 +229,75 @@ fn memory_limit() {
     let job = Job::python("x = bytearray(200 << 20); print(len(x))");
     assert_eq!(job.guest().ok().out(), "209715200\n");
     // Refused at once, as more than all there is.
-    let outcome = job.clone().option("--memory=128M").guest().ended(Ended::Exit(1));
+    let outcome = job
+        .clone()
+        .option("--memory=128M")
+        .guest()
+        .ended(Ended::Exit(1));
     assert!(outcome.err().contains("MemoryError"), "{outcome:?}");
     // Used up piece by piece.
     let greedy = Job::python("x = []\nwhile True: x.append(bytearray(1 << 20))");
-    let outcome = greedy.option("--memory=128M").guest().ended(Ended::Signal(9));
+    let outcome = greedy
+        .option("--memory=128M")
+        .guest()
+        .ended(Ended::Signal(9));
     assert!(outcome.err().contains("--memory"), "{outcome:?}");
     // A small machine is enough for a small program.
     Job::new(["/bin/true"]).option("--memory=16M").guest().ok();
     for memory in ["0", "4096", "1T", "16777215T"] {
-        let outcome = Job::new(["/bin/true"]).option(format!("--memory={memory}")).guest();
+        let outcome = Job::new(["/bin/true"])
+            .option(format!("--memory={memory}"))
+            .guest();
         let fine = outcome.ended == Ended::Exit(0) || outcome.err().starts_with("agentrt: ");
-        assert!(fine && matches!(outcome.ended, Ended::Exit(0 | 125)), "{memory}: {outcome:?}");
+        assert!(
+            fine && matches!(outcome.ended, Ended::Exit(0 | 125)),
+            "{memory}: {outcome:?}"
+        );
     }
 }
 
 fn timeout() {
     for wait in ["while True: pass", "import time; time.sleep(1000)"] {
         let started = Instant::now();
-        let outcome = Job::python(wait).option("--timeout=500ms").guest().ended(Ended::Exit(124));
+        let outcome = Job::python(wait)
+            .option("--timeout=500ms")
+            .guest()
+            .ended(Ended::Exit(124));
         assert!(outcome.err().contains("--timeout"), "{outcome:?}");
         let took = started.elapsed();
         assert!((500..10_000).contains(&took.as_millis()), "{took:?}");
     }
-    Job::new(["/bin/true"]).option("--timeout=1h").limit(Duration::from_secs(10)).guest().ok();
+    Job::new(["/bin/true"])
+        .option("--timeout=1h")
+        .limit(Duration::from_secs(10))
+        .guest()
+        .ok();
 }
 
 fn help_and_version() {
     let run = |arguments: &[&str]| {
-        std::process::Command::new(super::harness::agentrt()).args(arguments).output().expect("agentrt")
+        std::process::Command::new(super::harness::agentrt())
+            .args(arguments)
+            .output()
+            .expect("agentrt")
     };
-    for arguments in [&["--help"][..], &["run", "--help"], &["--version"], &["help", "run"]] {
+    for arguments in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["--version"],
+        &["help", "run"],
+    ] {
         let output = run(arguments);
-        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{output:?}"
+        );
         assert!(!output.stdout.is_empty());
     }
     let help = String::from_utf8_lossy(&run(&["run", "--help"]).stdout).into_owned();
-    let documented = ["root", "memory", "cwd", "env", "volume", "timeout", "stats", "strace"];
+    let documented = [
+        "root", "memory", "cwd", "env", "volume", "timeout", "stats", "strace",
+    ];
     for option in documented {
         assert!(help.contains(&format!("--{option}")), "{option}: {help}");
     }

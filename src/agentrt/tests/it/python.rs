@@ -45,7 +45,9 @@ os._exit(0)
 "#;
 
 fn every_module() {
-    let outcome = Job::python(EVERY_MODULE).limit(Duration::from_secs(120)).same();
+    let outcome = Job::python(EVERY_MODULE)
+        .limit(Duration::from_secs(120))
+        .same();
     assert!(outcome.out().matches(": ok").count() > 200, "{outcome:?}");
 }
 
@@ -219,14 +221,19 @@ fn trees() {
          for name in names:\n  \
           s = os.lstat(os.path.join(root, name)); print(s.st_mode, s.st_size, s.st_nlink, s.st_mtime_ns)";
     let limit = Duration::from_secs(120);
-    Job::python(&script.replace("/usr/lib/python3/..", "/usr/share/doc")).limit(limit).same().ok();
+    Job::python(&script.replace("/usr/lib/python3/..", "/usr/share/doc"))
+        .limit(limit)
+        .same()
+        .ok();
 }
 
 fn uncaught_exception() {
     let outcome = Job::python("def f(): raise ValueError('wrong')\nf()").same();
     assert!(outcome.err().contains("ValueError: wrong"));
     assert_eq!(outcome.ended, Ended::Exit(1));
-    Job::python("this is no Python").same().ended(Ended::Exit(1));
+    Job::python("this is no Python")
+        .same()
+        .ended(Ended::Exit(1));
 }
 
 fn exit_codes() {
@@ -246,19 +253,41 @@ fn deep_recursion() {
 
 fn interpreter_options() {
     Job::new(["/usr/bin/python3", "-VV"]).same().ok();
-    Job::new(["/usr/bin/python3", "-I", "-S", "-B", "-X", "utf8", "-c", "import sys; print(sys.flags, sys.path)"])
+    Job::new([
+        "/usr/bin/python3",
+        "-I",
+        "-S",
+        "-B",
+        "-X",
+        "utf8",
+        "-c",
+        "import sys; print(sys.flags, sys.path)",
+    ])
+    .same()
+    .ok();
+    Job::new(["/usr/bin/python3", "-m", "json.tool"])
+        .input("{\"b\": [1, 2], \"a\": null}")
         .same()
         .ok();
-    Job::new(["/usr/bin/python3", "-m", "json.tool"]).input("{\"b\": [1, 2], \"a\": null}").same().ok();
-    Job::new(["/usr/bin/python3", "-m", "timeit", "-h"]).same().ok();
-    Job::new(["/usr/bin/python3", "-m", "compileall", "-q", "."]).same_in(&Volume::filled(|directory| {
-        std::fs::write(directory.join("fine.py"), "x = 1\n").expect("a file");
-    }));
+    Job::new(["/usr/bin/python3", "-m", "timeit", "-h"])
+        .same()
+        .ok();
+    Job::new(["/usr/bin/python3", "-m", "compileall", "-q", "."]).same_in(&Volume::filled(
+        |directory| {
+            std::fs::write(directory.join("fine.py"), "x = 1\n").expect("a file");
+        },
+    ));
 }
 
 fn standard_input() {
-    Job::new(["/usr/bin/python3", "-"]).input("print(sum(map(int, '1 2 3'.split())))").same().ok();
-    Job::new(["/usr/bin/python3"]).input("import sys\nprint(sys.stdin.read())\n# the rest").same().ok();
+    Job::new(["/usr/bin/python3", "-"])
+        .input("print(sum(map(int, '1 2 3'.split())))")
+        .same()
+        .ok();
+    Job::new(["/usr/bin/python3"])
+        .input("import sys\nprint(sys.stdin.read())\n# the rest")
+        .same()
+        .ok();
     let script = "import sys; print(sys.stdin.isatty(), sys.stdin.encoding, len(sys.stdin.read()))";
     Job::python(script).input("ä".repeat(10_000)).same().ok();
 }
@@ -271,8 +300,13 @@ fn clocks() {
         print(all(0.2 <= t < 5 for t in took) or took, time.process_time() - start[3] < 0.2)\n\
         print(time.strftime('%Y', time.gmtime(0)), time.tzname, time.get_clock_info('monotonic').monotonic)";
     Job::python(script).same().ok();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
-    let out = Job::python("import time; print(int(time.time()))").guest().ok().out();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("a clock");
+    let out = Job::python("import time; print(int(time.time()))")
+        .guest()
+        .ok()
+        .out();
     let guest: u64 = out.trim().parse().expect("seconds");
     assert!(guest.abs_diff(now.as_secs()) < 30, "{guest}");
 }

@@ -13,19 +13,29 @@ const PRIVATE: [&str; 4] = ["set_tid_address(", "rseq(", "prlimit64(", "getrando
 
 /// How the dynamic loader gets memory for its own. When it does depends on how many libraries it
 /// knows, and natively it knows one more, the vDSO.
-const LOADER_MEMORY: &str = "mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0)";
+const LOADER_MEMORY: &str =
+    "mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0)";
 
 /// The lines that strace(1) prints for a command.
 fn native(command: &[&str]) -> Vec<String> {
     let directory = scratch();
     let file = directory.path().join("trace");
     let mut strace = Command::new("/usr/bin/strace");
-    strace.arg("-o").arg(&file).args(command).env_clear().envs(ENVIRONMENT).current_dir("/");
+    strace
+        .arg("-o")
+        .arg(&file)
+        .args(command)
+        .env_clear()
+        .envs(ENVIRONMENT)
+        .current_dir("/");
     let output = strace.output().expect("strace starts");
     assert!(output.status.success(), "{output:?}");
     let lines = lines(&fs::read(&file).expect("a trace"));
     // The call that started the program, and the epilogue.
-    lines.into_iter().filter(|line| !line.starts_with("execve(") && !line.starts_with("+++")).collect()
+    lines
+        .into_iter()
+        .filter(|line| !line.starts_with("execve(") && !line.starts_with("+++"))
+        .collect()
 }
 
 /// The lines that agentrt prints.
@@ -34,12 +44,19 @@ fn guest(command: &[&str]) -> Vec<String> {
     let file = directory.path().join("trace");
     let mut option = OsString::from("--strace=");
     option.push(&file);
-    Job::new(command).option(option).guest().ended(Ended::Exit(0));
+    Job::new(command)
+        .option(option)
+        .guest()
+        .ended(Ended::Exit(0));
     lines(&fs::read(&file).expect("a trace"))
 }
 
 fn lines(trace: &[u8]) -> Vec<String> {
-    text(trace).lines().filter(|line| !line.starts_with(LOADER_MEMORY)).map(normal).collect()
+    text(trace)
+        .lines()
+        .filter(|line| !line.starts_with(LOADER_MEMORY))
+        .map(normal)
+        .collect()
 }
 
 /// A line without what differs from run to run: addresses, and the padding before the result.
@@ -49,17 +66,26 @@ fn normal(line: &str) -> String {
     }
     // The heap of a program that is not relocated has short addresses; elsewhere short numbers are
     // flags and sizes.
-    let heap = ["brk(", "arch_prctl(", "set_robust_list("].iter().any(|name| line.starts_with(name));
+    let heap = ["brk(", "arch_prctl(", "set_robust_list("]
+        .iter()
+        .any(|name| line.starts_with(name));
     let shortest = if heap { 5 } else { 9 };
-    let words: Vec<String> =
-        line.split_whitespace().map(|word| without_address(word, shortest)).collect();
+    let words: Vec<String> = line
+        .split_whitespace()
+        .map(|word| without_address(word, shortest))
+        .collect();
     words.join(" ")
 }
 
 /// A word with ADDRESS in place of a hexadecimal number of at least `shortest` digits.
 fn without_address(word: &str, shortest: usize) -> String {
-    let Some(at) = word.find("0x") else { return word.to_owned() };
-    let digits = word[at + 2..].bytes().take_while(u8::is_ascii_hexdigit).count();
+    let Some(at) = word.find("0x") else {
+        return word.to_owned();
+    };
+    let digits = word[at + 2..]
+        .bytes()
+        .take_while(u8::is_ascii_hexdigit)
+        .count();
     if digits < shortest {
         return word.to_owned();
     }
@@ -68,7 +94,11 @@ fn without_address(word: &str, shortest: usize) -> String {
 
 fn same_as_strace() {
     let directory = scratch();
-    fs::write(directory.path().join("a \"file\"\n"), "text\twith \u{1} and \u{e4}\n").expect("a file");
+    fs::write(
+        directory.path().join("a \"file\"\n"),
+        "text\twith \u{1} and \u{e4}\n",
+    )
+    .expect("a file");
     fs::create_dir(directory.path().join("sub")).expect("a directory");
     let path = directory.path().to_str().expect("a path of ASCII");
     let file = format!("{path}/a \"file\"\n");
@@ -84,7 +114,11 @@ fn same_as_strace() {
     ];
     for command in commands {
         let (native, guest) = (native(command), guest(command));
-        assert_same(&format!("{command:?}"), native.join("\n").as_bytes(), guest.join("\n").as_bytes());
+        assert_same(
+            &format!("{command:?}"),
+            native.join("\n").as_bytes(),
+            guest.join("\n").as_bytes(),
+        );
     }
 }
 
@@ -93,7 +127,10 @@ fn to_standard_error() {
     let outcome = outcome.ended(Ended::Exit(0));
     assert_eq!(outcome.out(), "hello\n");
     let lines: Vec<String> = outcome.err().lines().map(str::to_owned).collect();
-    assert!(lines.contains(&"write(1, \"hello\\n\", 6) = 6".to_owned()), "{outcome:?}");
+    assert!(
+        lines.contains(&"write(1, \"hello\\n\", 6) = 6".to_owned()),
+        "{outcome:?}"
+    );
     assert_eq!(lines.last().map(String::as_str), Some("exit_group(0) = ?"));
 }
 

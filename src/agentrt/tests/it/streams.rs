@@ -26,18 +26,29 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Runs a command without pipes of the harness's.
 fn status(command: &mut Command) -> Ended {
     let mut child = command.process_group(0).spawn().expect("agentrt starts");
-    process::wait(&mut child, LIMIT).expect("an end in time").into()
+    process::wait(&mut child, LIMIT)
+        .expect("an end in time")
+        .into()
 }
 
 fn large_pipes() {
-    let input: Vec<u8> = (0..3_000_000u32).flat_map(|number| number.to_ne_bytes()).collect();
+    let input: Vec<u8> = (0..3_000_000u32)
+        .flat_map(|number| number.to_ne_bytes())
+        .collect();
     let outcome = Job::new(["/bin/cat"]).input(input.clone()).guest().ok();
-    assert!(outcome.stdout == input, "{} bytes came back", outcome.stdout.len());
+    assert!(
+        outcome.stdout == input,
+        "{} bytes came back",
+        outcome.stdout.len()
+    );
 }
 
 fn files_keep_their_offsets() {
     let directory = scratch();
-    let (input, output) = (directory.path().join("input"), directory.path().join("output"));
+    let (input, output) = (
+        directory.path().join("input"),
+        directory.path().join("output"),
+    );
     fs::write(&input, "skipped\none\ntwo\nthree\n").expect("an input");
     for command in [Job::native_command, Job::guest_command] {
         let mut from = File::open(&input).expect("the input");
@@ -47,13 +58,18 @@ fn files_keep_their_offsets() {
         // head reads ahead, and seeks back to behind the line that it printed.
         let job = Job::new(["/usr/bin/head", "-n1"]);
         let mut command = command(&job);
-        command.stdin(from.try_clone().expect("a copy")).stdout(to.try_clone().expect("a copy"));
+        command
+            .stdin(from.try_clone().expect("a copy"))
+            .stdout(to.try_clone().expect("a copy"));
         assert_eq!(status(&mut command), Ended::Exit(0));
         to.write_all(b"after\n").expect("a write");
         let mut rest = String::new();
         from.read_to_string(&mut rest).expect("the rest");
         assert_eq!(rest, "two\nthree\n");
-        assert_eq!(fs::read_to_string(&output).expect("the output"), "before\none\nafter\n");
+        assert_eq!(
+            fs::read_to_string(&output).expect("the output"),
+            "before\none\nafter\n"
+        );
     }
 }
 
@@ -66,24 +82,50 @@ fn appended_file() {
         let mut command = Job::new(["/bin/echo", "next"]).guest_command();
         assert_eq!(status(command.stdout(file)), Ended::Exit(0));
     }
-    assert_eq!(fs::read_to_string(&log).expect("the log"), "first\nnext\nnext\n");
+    assert_eq!(
+        fs::read_to_string(&log).expect("the log"),
+        "first\nnext\nnext\n"
+    );
 }
 
 fn devices() {
     let job = Job::new(["/usr/bin/head", "-c100000"]);
     let zero = File::open("/dev/zero").expect("/dev/zero");
-    let output = job.guest_command().stdin(zero).output().expect("agentrt starts");
+    let output = job
+        .guest_command()
+        .stdin(zero)
+        .output()
+        .expect("agentrt starts");
     assert!(output.status.success() && output.stdout == vec![0; 100_000]);
 
     let mut command = Job::new(["/bin/cat"]).guest_command();
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     assert_eq!(status(&mut command), Ended::Exit(0));
 
-    let full = || File::options().write(true).open("/dev/full").expect("/dev/full");
+    let full = || {
+        File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("/dev/full")
+    };
     let job = Job::new(["/bin/echo", "lost"]);
-    let native = job.native_command().stdout(full()).output().expect("echo starts");
-    let guest = job.guest_command().stdout(full()).output().expect("agentrt starts");
-    assert_eq!((guest.status, &guest.stderr), (native.status, &native.stderr));
+    let native = job
+        .native_command()
+        .stdout(full())
+        .output()
+        .expect("echo starts");
+    let guest = job
+        .guest_command()
+        .stdout(full())
+        .output()
+        .expect("agentrt starts");
+    assert_eq!(
+        (guest.status, &guest.stderr),
+        (native.status, &native.stderr)
+    );
 }
 
 fn closed_streams() {
@@ -96,16 +138,22 @@ fn closed_streams() {
     for closed in ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"] {
         let volume = Volume::new();
         let path = text(volume.native().as_os_str().as_encoded_bytes());
-        let job = Job::python(report).directory(volume.native()).volume(volume.guest(), &path);
+        let job = Job::python(report)
+            .directory(volume.native())
+            .volume(volume.guest(), &path);
         for command in [job.native_command(), job.guest_command()] {
             // A shell closes what `Command` cannot.
             let mut shell = Command::new("/bin/sh");
-            shell.arg("-c").arg(format!("exec \"$@\" {closed}")).arg("sh");
+            shell
+                .arg("-c")
+                .arg(format!("exec \"$@\" {closed}"))
+                .arg("sh");
             shell.arg(command.get_program()).args(command.get_args());
             shell.current_dir(command.get_current_dir().unwrap_or(Path::new("/")));
             assert_eq!(status(&mut shell), Ended::Exit(0), "{closed}");
         }
-        let read = |directory: &Path| fs::read_to_string(directory.join("report")).expect("a report");
+        let read =
+            |directory: &Path| fs::read_to_string(directory.join("report")).expect("a report");
         assert_eq!(read(volume.native()), read(volume.guest()), "{closed}");
     }
 }
@@ -116,8 +164,15 @@ fn reader_goes_away() {
         let command = command.stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().expect("yes starts");
         let mut lines = [0; 200];
-        child.stdout.take().expect("a pipe").read_exact(&mut lines).expect("lines");
-        let ended: Ended = process::wait(&mut child, LIMIT).expect("an end in time").into();
+        child
+            .stdout
+            .take()
+            .expect("a pipe")
+            .read_exact(&mut lines)
+            .expect("lines");
+        let ended: Ended = process::wait(&mut child, LIMIT)
+            .expect("an end in time")
+            .into();
         assert_eq!(ended, Ended::Signal(13));
     }
     // A program that ignores the signal gets EPIPE instead.
@@ -126,9 +181,21 @@ fn reader_goes_away() {
          while True: os.write(1, bytes(1000))\n\
         except BrokenPipeError: sys.exit(7)";
     let mut command = Job::python(script).guest_command();
-    let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().expect("agentrt starts");
-    child.stdout.take().expect("a pipe").read_exact(&mut [0; 100]).expect("some bytes");
-    assert_eq!(process::wait(&mut child, LIMIT).expect("an end").code(), Some(7));
+    let mut child = command
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("agentrt starts");
+    child
+        .stdout
+        .take()
+        .expect("a pipe")
+        .read_exact(&mut [0; 100])
+        .expect("some bytes");
+    assert_eq!(
+        process::wait(&mut child, LIMIT).expect("an end").code(),
+        Some(7)
+    );
 }
 
 /// A conversation: each line is answered before the next one is sent.
@@ -144,7 +211,12 @@ fn lines_as_they_come() {
         assert_eq!(line, format!("{}\n", word.to_uppercase()));
     }
     drop(input);
-    assert_eq!(process::wait(&mut child, LIMIT).expect("an end in time").code(), Some(0));
+    assert_eq!(
+        process::wait(&mut child, LIMIT)
+            .expect("an end in time")
+            .code(),
+        Some(0)
+    );
 }
 
 /// Standard output and error on one pipe keep their order.
@@ -155,7 +227,10 @@ fn shared_descriptor() {
     let job = Job::python(script);
     let mut shell = Command::new("/bin/sh");
     let guest = job.guest_command();
-    shell.args(["-c", "exec \"$@\" 2>&1", "sh"]).arg(guest.get_program()).args(guest.get_args());
+    shell
+        .args(["-c", "exec \"$@\" 2>&1", "sh"])
+        .arg(guest.get_program())
+        .args(guest.get_args());
     let output = shell.output().expect("a shell");
     let expected: String = (0..100).map(|number| format!("{number}\n")).collect();
     assert_eq!(text(&output.stdout), expected);
@@ -165,12 +240,19 @@ fn shared_descriptor() {
 fn nothing_of_the_host_shows() {
     let directory = scratch();
     let path = directory.path().join("secret-name");
-    let mut command = Job::new(["/bin/readlink", "/proc/self/fd/0", "/proc/self/fd/1"]).guest_command();
+    let mut command =
+        Job::new(["/bin/readlink", "/proc/self/fd/0", "/proc/self/fd/1"]).guest_command();
     fs::write(&path, "x").expect("a file");
-    let output = command.stdin(File::open(&path).expect("the file")).output().expect("agentrt");
+    let output = command
+        .stdin(File::open(&path).expect("the file"))
+        .output()
+        .expect("agentrt");
     assert!(!text(&output.stdout).contains("secret-name"), "{output:?}");
     // Opening it again by its name in /proc is not a way to more rights.
     let mut command = Job::new(["/bin/sh", "-c", "echo changed >/proc/self/fd/0"]).guest_command();
-    command.stdin(File::open(&path).expect("the file")).output().expect("agentrt");
+    command
+        .stdin(File::open(&path).expect("the file"))
+        .output()
+        .expect("agentrt");
     assert_eq!(fs::read_to_string(&path).expect("the file"), "x");
 }

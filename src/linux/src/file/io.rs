@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use agentrt_shim_abi::USER_END;
 use agentrt_vfs::{File, FileKind, OpenFlags};
 use rustix::io::Errno;
 use vm_memory::VolatileSlice;
@@ -17,6 +18,8 @@ use crate::stream::Stream;
 
 /// Most bytes of one call (`MAX_RW_COUNT` of `linux/fs.h`).
 const COUNT_MAX: u64 = 0x7fff_f000;
+/// Most bytes of one read of an endless device: what random(4) gives for /dev/urandom.
+const STREAM_MAX: u64 = (32 << 20) - 1;
 /// Most buffers of one call (`UIO_MAXIOV` of `linux/uio.h`).
 const BUFFERS_MAX: u64 = 1024;
 /// Bytes of several buffers that go to a stream in one piece.
@@ -117,14 +120,20 @@ fn position(arguments: &Arguments) -> std::result::Result<Position, Errno> {
 
 fn one_buffer(arguments: &Arguments) -> std::result::Result<[Buffer; 1], Errno> {
     let (address, length) = (arguments.address(1), arguments.u64(2));
-    // No buffer of a program's reaches that far.
-    if i64::try_from(length).is_err() {
-        return Err(Errno::FAULT);
-    }
+    check_reach(address, length)?;
     Ok([Buffer {
         address,
         length: length.min(COUNT_MAX),
     }])
+}
+
+/// Linux refuses a buffer that reaches beyond the user half before it moves the first byte
+/// (`access_ok`).
+fn check_reach(address: u64, length: u64) -> std::result::Result<(), Errno> {
+    match address.checked_add(length) {
+        Some(end) if end <= USER_END => Ok(()),
+        _ => Err(Errno::FAULT),
+    }
 }
 
 /// Reads an array of `struct iovec`.
@@ -141,6 +150,7 @@ fn buffers(guest: &mut Guest, arguments: &Arguments) -> std::result::Result<Vec<
         if i64::try_from(length).is_err() {
             return Err(Errno::INVAL);
         }
+        check_reach(address, length)?;
         let length = length.min(room);
         room -= length;
         if length > 0 {
@@ -235,9 +245,10 @@ fn read_file(
         return Err(Errno::ISDIR);
     }
     let start = start(description, file, buffers, position)?;
+    let most = if file.is_stream() { STREAM_MAX } else { COUNT_MAX };
     let done = transfer(
         &mut guest.task.mm,
-        buffers,
+        &part(buffers, 0, most),
         Access::Write,
         |done, slices| file.read_at(start + done, slices),
     )?;

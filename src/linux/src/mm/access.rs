@@ -80,7 +80,9 @@ impl Mm {
     pub fn read_string(&mut self, address: u64, max: usize) -> Result<Vec<u8>, Errno> {
         let mut string = Vec::new();
         while string.len() < max {
-            let position = address.checked_add(string.len() as u64).ok_or(Errno::FAULT)?;
+            let position = address
+                .checked_add(string.len() as u64)
+                .ok_or(Errno::FAULT)?;
             let slice = self.page_part(position, max - string.len(), Access::Read)?;
             let old = string.len();
             string.resize(old + slice.len(), 0);
@@ -144,7 +146,8 @@ impl Mm {
         length: usize,
         access: Access,
     ) -> Result<VolatileSlice<'_>, Errno> {
-        self.fault(address, access.needed()).map_err(|_| Errno::FAULT)?;
+        self.fault(address, access.needed())
+            .map_err(|_| Errno::FAULT)?;
         self.space.slice(address, length).ok_or(Errno::FAULT)
     }
 }

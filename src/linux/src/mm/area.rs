@@ -47,7 +47,13 @@ pub struct Area {
 impl Area {
     /// An area of zeros.
     pub fn anonymous(end: u64, protection: Protection, shared: bool, name: &'static str) -> Area {
-        Area { end, protection, backing: Backing::Anonymous, shared, name }
+        Area {
+            end,
+            protection,
+            backing: Backing::Anonymous,
+            shared,
+            name,
+        }
     }
 
     /// The area that is left when the first `bytes` bytes are cut off.
@@ -61,8 +67,10 @@ impl Area {
 
     /// Can `next`, which starts where this one ends, be made one with it?
     fn continues_with(&self, next: &Area) -> bool {
-        matches!((&self.backing, &next.backing), (Backing::Anonymous, Backing::Anonymous))
-            && self.protection == next.protection
+        matches!(
+            (&self.backing, &next.backing),
+            (Backing::Anonymous, Backing::Anonymous)
+        ) && self.protection == next.protection
             && self.shared == next.shared
             && self.name == next.name
     }
@@ -78,7 +86,7 @@ pub struct Areas {
 
 impl Areas {
     /// Number of areas.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.map.len()
     }
 
@@ -100,7 +108,9 @@ impl Areas {
 
     /// The parts of areas that lie in `range`, ascending.
     pub fn overlapping(&self, range: Range<u64>) -> Vec<(u64, Area)> {
-        let first = self.find(range.start).map_or(range.start, |(start, _)| start);
+        let first = self
+            .find(range.start)
+            .map_or(range.start, |(start, _)| start);
         self.map
             .range(first..range.end)
             .map(|(&start, area)| {
@@ -162,12 +172,17 @@ impl Areas {
             .into_iter()
             .filter_map(|start| Some((start, self.map.remove(&start)?)))
             .collect();
-        self.size -= removed.iter().map(|(start, area)| area.end - start).sum::<u64>();
+        self.size -= removed
+            .iter()
+            .map(|(start, area)| area.end - start)
+            .sum::<u64>();
         removed
     }
 
     fn split_at(&mut self, address: u64) {
-        let Some((start, area)) = self.find(address) else { return };
+        let Some((start, area)) = self.find(address) else {
+            return;
+        };
         if start == address {
             return;
         }
@@ -196,7 +211,9 @@ impl Areas {
 
     /// The lowest free range of `length` bytes inside `bounds`.
     pub fn lowest_gap(&self, bounds: Range<u64>, length: u64) -> Option<u64> {
-        let mut floor = self.find(bounds.start).map_or(bounds.start, |(_, area)| area.end);
+        let mut floor = self
+            .find(bounds.start)
+            .map_or(bounds.start, |(_, area)| area.end);
         if floor > bounds.end {
             return None;
         }

@@ -70,10 +70,16 @@ impl Mm {
             return Err(Fault::Bus);
         }
         while position < last {
-            let run = self.space.unmapped_run(position, (last - position) / PAGE_SIZE);
+            let run = self
+                .space
+                .unmapped_run(position, (last - position) / PAGE_SIZE);
             if let Err(fault) = self.map_run(start, area, position, run) {
                 // The neighbours may fail to come, the page itself may not.
-                return if self.space.translate(page).is_some() { Ok(()) } else { Err(fault) };
+                return if self.space.translate(page).is_some() {
+                    Ok(())
+                } else {
+                    Err(fault)
+                };
             }
             position += run.max(1) * PAGE_SIZE;
         }
@@ -101,7 +107,15 @@ impl Mm {
     fn fill(&self, start: u64, area: &Area, address: u64, run: PhysicalRun) -> Result<(), Fault> {
         let memory = self.space.memory();
         memory.populate(run);
-        let Backing::File { file, offset, patches, .. } = &area.backing else { return Ok(()) };
+        let Backing::File {
+            file,
+            offset,
+            patches,
+            ..
+        } = &area.backing
+        else {
+            return Ok(());
+        };
         let length = (run.pages * PAGE_SIZE) as usize;
         let mut slice = memory.slice(run.start, length).ok_or(Fault::Bus)?;
         let mut position = offset + (address - start);
@@ -111,9 +125,15 @@ impl Mm {
                 break;
             }
             position += count as u64;
-            slice = slice.offset(count.min(slice.len())).map_err(|_| Fault::Bus)?;
+            slice = slice
+                .offset(count.min(slice.len()))
+                .map_err(|_| Fault::Bus)?;
         }
-        super::text::apply(patches, address, memory.slice(run.start, length).ok_or(Fault::Bus)?);
+        super::text::apply(
+            patches,
+            address,
+            memory.slice(run.start, length).ok_or(Fault::Bus)?,
+        );
         Ok(())
     }
 
@@ -142,14 +162,14 @@ impl Mm {
 
 /// The end of the pages that can be brought in: of the area, or of what the file fills of it.
 fn file_end(start: u64, area: &Area) -> Result<u64, Fault> {
-    let Backing::File { file, offset, .. } = &area.backing else { return Ok(area.end) };
+    let Backing::File { file, offset, .. } = &area.backing else {
+        return Ok(area.end);
+    };
     let size = file.size().map_err(|_| Fault::Bus)?;
     let bytes = page_ceil(size.saturating_sub(*offset)).unwrap_or(u64::MAX);
     Ok(start.saturating_add(bytes).min(area.end))
 }
 
 fn allows(area: Protection, needed: Protection) -> bool {
-    area.accessible()
-        && (!needed.write || area.write)
-        && (!needed.execute || area.execute)
+    area.accessible() && (!needed.write || area.write) && (!needed.execute || area.execute)
 }

@@ -26,7 +26,9 @@ impl Mm {
     /// # Errors
     /// As mmap(2): EINVAL, ENOMEM, EEXIST, EPERM.
     pub fn map(&mut self, placement: Placement, length: u64, area: Area) -> Result<u64, Errno> {
-        let length = page_ceil(length).filter(|&length| length != 0).ok_or(Errno::NOMEM)?;
+        let length = page_ceil(length)
+            .filter(|&length| length != 0)
+            .ok_or(Errno::NOMEM)?;
         let start = self.place(placement, length)?;
         self.check_room(start..start + length)?;
         self.clear(start..start + length);
@@ -48,14 +50,22 @@ impl Mm {
                 return Err(Errno::PERM);
             }
             let end = address.checked_add(length).ok_or(Errno::NOMEM)?;
-            if end > USER.end { Err(Errno::NOMEM) } else { Ok(address..end) }
+            if end > USER.end {
+                Err(Errno::NOMEM)
+            } else {
+                Ok(address..end)
+            }
         };
         match placement {
             Placement::Replace(address) => Ok(fixed(address)?.start),
             Placement::Exactly(address) => {
                 let range = fixed(address)?;
                 let start = range.start;
-                if self.areas.is_free(range) { Ok(start) } else { Err(Errno::EXIST) }
+                if self.areas.is_free(range) {
+                    Ok(start)
+                } else {
+                    Err(Errno::EXIST)
+                }
             }
             Placement::Hint(address) => {
                 let wished = page_floor(address);
@@ -81,7 +91,11 @@ impl Mm {
     fn check_room(&self, range: Range<u64>) -> Result<(), Errno> {
         debug_assert!(range.start < range.end);
         // One new area, and up to two more when an old one is split.
-        if self.areas.len() + 3 > AREAS_MAX { Err(Errno::NOMEM) } else { Ok(()) }
+        if self.areas.count() + 3 > AREAS_MAX {
+            Err(Errno::NOMEM)
+        } else {
+            Ok(())
+        }
     }
 
     /// Unmaps `length` bytes from `address` on.
@@ -151,7 +165,16 @@ impl Mm {
         }
         self.check_room(range.clone())?;
         for (start, mut area) in self.areas.overlapping(range.clone()) {
-            if protection.write && area.shared && matches!(area.backing, Backing::File { write_back: false, .. }) {
+            if protection.write
+                && area.shared
+                && matches!(
+                    area.backing,
+                    Backing::File {
+                        write_back: false,
+                        ..
+                    }
+                )
+            {
                 return Err(Errno::ACCESS);
             }
             let becomes_code = protection.execute && !area.protection.execute;
@@ -160,10 +183,15 @@ impl Mm {
             if becomes_code {
                 self.rewrite(start, &mut area);
             }
-            self.space.protect(start, (area.end - start) / PAGE_SIZE, protection);
+            self.space
+                .protect(start, (area.end - start) / PAGE_SIZE, protection);
             self.areas.insert(start, area);
         }
-        if self.areas.covers(range) { Ok(()) } else { Err(Errno::NOMEM) }
+        if self.areas.covers(range) {
+            Ok(())
+        } else {
+            Err(Errno::NOMEM)
+        }
     }
 
     /// Resizes the area of `old` bytes at `address` to `new` bytes, moving it to `target` (or, with
@@ -237,7 +265,9 @@ impl Mm {
             // Jumps to trampolines are relative: read the code anew.
             self.clear(old);
         } else {
-            let moved = self.space.relocate(old.start, target, pages, area.protection);
+            let moved = self
+                .space
+                .relocate(old.start, target, pages, area.protection);
             self.areas.remove(old);
             moved.map_err(|_| Errno::NOMEM)?;
         }
@@ -247,7 +277,11 @@ impl Mm {
     }
 
     fn overlapping_one(&self, range: Range<u64>) -> Result<(u64, Area), Errno> {
-        self.areas.overlapping(range).into_iter().next().ok_or(Errno::FAULT)
+        self.areas
+            .overlapping(range)
+            .into_iter()
+            .next()
+            .ok_or(Errno::FAULT)
     }
 
     /// Makes the rest of a page zero, from `address` on, whatever the program may do with it.
@@ -257,8 +291,12 @@ impl Mm {
     pub fn zero_rest_of_page(&mut self, address: u64) -> Result<(), Errno> {
         let length = (PAGE_SIZE - address % PAGE_SIZE) % PAGE_SIZE;
         if length > 0 {
-            self.fault(address, Protection::NONE).map_err(|_| Errno::FAULT)?;
-            let slice = self.space.slice(address, length as usize).ok_or(Errno::FAULT)?;
+            self.fault(address, Protection::NONE)
+                .map_err(|_| Errno::FAULT)?;
+            let slice = self
+                .space
+                .slice(address, length as usize)
+                .ok_or(Errno::FAULT)?;
             slice.copy_from(&[0; PAGE_SIZE as usize][..length as usize]);
         }
         Ok(())
@@ -272,7 +310,9 @@ impl Mm {
     /// Moves the end of the heap; returns where it is then, the old end if it cannot move.
     pub fn set_brk(&mut self, wanted: u64) -> u64 {
         let (start, end) = self.brk;
-        let (Some(old_top), Some(new_top)) = (page_ceil(end), page_ceil(wanted)) else { return end };
+        let (Some(old_top), Some(new_top)) = (page_ceil(end), page_ceil(wanted)) else {
+            return end;
+        };
         if wanted < start || new_top > USER.end {
             return end;
         }
@@ -317,12 +357,21 @@ impl Mm {
     /// Writes what changed in shared mappings of files back to the files.
     pub fn write_back(&mut self, range: Range<u64>) {
         for (start, area) in self.areas.overlapping(range) {
-            let Backing::File { file, offset, write_back: true, .. } = &area.backing else {
+            let Backing::File {
+                file,
+                offset,
+                write_back: true,
+                ..
+            } = &area.backing
+            else {
                 continue;
             };
             let size = file.size().unwrap_or(0);
             let mut on_file = [0; PAGE_SIZE as usize];
-            for page in self.space.mapped_pages(start, (area.end - start) / PAGE_SIZE) {
+            for page in self
+                .space
+                .mapped_pages(start, (area.end - start) / PAGE_SIZE)
+            {
                 let position = offset + (page - start);
                 let length = size.saturating_sub(position).min(PAGE_SIZE) as usize;
                 let Some(slice) = self.space.slice(page, length).filter(|_| length > 0) else {

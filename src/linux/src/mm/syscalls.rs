@@ -13,6 +13,7 @@ use super::map::{Placement, user_range};
 use super::page_ceil;
 use crate::arguments::Arguments;
 use crate::dispatch::Handler;
+use crate::file::memfd::Seals;
 use crate::guest::Guest;
 use crate::stop::Result;
 
@@ -125,27 +126,53 @@ fn file_area(
         }
         _ => return Err(Errno::NODEV.into()),
     }
-    let write_back = shared && flags.writes();
+    let sealed = description
+        .seals()
+        .intersects(Seals::WRITE | Seals::FUTURE_WRITE);
+    if sealed && shared && protection.write {
+        return Err(Errno::PERM.into());
+    }
+    let write_back = shared && flags.writes() && !sealed;
     let path = guest.vfs.path_of(file.location()).into();
-    let backing =
-        Backing::File { file: Rc::clone(file), path, offset, write_back, patches: Rc::default() };
-    Ok(Area { end: 0, protection, backing, shared, name: "" })
+    let backing = Backing::File {
+        file: Rc::clone(file),
+        path,
+        offset,
+        write_back,
+        patches: Rc::default(),
+    };
+    Ok(Area {
+        end: 0,
+        protection,
+        backing,
+        shared,
+        name: "",
+    })
 }
 
 fn munmap(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    guest.task.mm.unmap(arguments.address(0), arguments.u64(1))?;
+    guest
+        .task
+        .mm
+        .unmap(arguments.address(0), arguments.u64(1))?;
     Ok(0)
 }
 
 fn mprotect(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let protection = protection(arguments.u32(2))?;
-    guest.task.mm.protect(arguments.address(0), arguments.u64(1), protection)?;
+    guest
+        .task
+        .mm
+        .protect(arguments.address(0), arguments.u64(1), protection)?;
     Ok(0)
 }
 
 fn mremap(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let flags = arguments.i32(3);
-    let (may_move, fixed) = (flags & libc::MREMAP_MAYMOVE != 0, flags & libc::MREMAP_FIXED != 0);
+    let (may_move, fixed) = (
+        flags & libc::MREMAP_MAYMOVE != 0,
+        flags & libc::MREMAP_FIXED != 0,
+    );
     // MREMAP_DONTUNMAP is for userfaultfd, which is not offered.
     if flags & !(libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) != 0 || (fixed && !may_move) {
         return Err(Errno::INVAL.into());
@@ -183,7 +210,11 @@ fn madvise(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         | libc::MADV_PAGEOUT => {}
         _ => return Err(Errno::INVAL.into()),
     }
-    if guest.task.mm.is_mapped(range) { Ok(0) } else { Err(Errno::NOMEM.into()) }
+    if guest.task.mm.is_mapped(range) {
+        Ok(0)
+    } else {
+        Err(Errno::NOMEM.into())
+    }
 }
 
 fn msync(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -194,7 +225,11 @@ fn msync(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     }
     let range = user_range(arguments.address(0), arguments.u64(1)).ok_or(Errno::INVAL)?;
     guest.task.mm.write_back(range.clone());
-    if guest.task.mm.is_mapped(range) { Ok(0) } else { Err(Errno::NOMEM.into()) }
+    if guest.task.mm.is_mapped(range) {
+        Ok(0)
+    } else {
+        Err(Errno::NOMEM.into())
+    }
 }
 
 fn mincore(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -205,14 +240,20 @@ fn mincore(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     for done in (0..length).step_by(STEP as usize) {
         let start = address.checked_add(done).ok_or(Errno::NOMEM)?;
         let resident = guest.task.mm.resident(start, STEP.min(length - done))?;
-        guest.task.mm.write(vector.wrapping_add(done / PAGE_SIZE), &resident)?;
+        guest
+            .task
+            .mm
+            .write(vector.wrapping_add(done / PAGE_SIZE), &resident)?;
     }
     Ok(0)
 }
 
 fn mlock(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let start = super::page_floor(arguments.address(0));
-    let end = arguments.address(0).checked_add(arguments.u64(1)).ok_or(Errno::INVAL)?;
+    let end = arguments
+        .address(0)
+        .checked_add(arguments.u64(1))
+        .ok_or(Errno::INVAL)?;
     let range = user_range(start, end - start).ok_or(Errno::NOMEM)?;
     if !guest.task.mm.is_mapped(range.clone()) {
         return Err(Errno::NOMEM.into());
@@ -231,9 +272,16 @@ fn mlock2(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 
 fn munlock(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     let start = super::page_floor(arguments.address(0));
-    let end = arguments.address(0).checked_add(arguments.u64(1)).ok_or(Errno::INVAL)?;
+    let end = arguments
+        .address(0)
+        .checked_add(arguments.u64(1))
+        .ok_or(Errno::INVAL)?;
     let range = user_range(start, end - start).ok_or(Errno::NOMEM)?;
-    if guest.task.mm.is_mapped(range) { Ok(0) } else { Err(Errno::NOMEM.into()) }
+    if guest.task.mm.is_mapped(range) {
+        Ok(0)
+    } else {
+        Err(Errno::NOMEM.into())
+    }
 }
 
 /// A guest has one memory node: every policy comes to the same.
@@ -243,11 +291,17 @@ fn set_policy(_: &mut Guest, _: &Arguments) -> Result<u64> {
 
 fn get_policy(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     if arguments.address(0) != 0 {
-        guest.task.mm.write(arguments.address(0), &libc::MPOL_DEFAULT.to_ne_bytes())?;
+        guest
+            .task
+            .mm
+            .write(arguments.address(0), &libc::MPOL_DEFAULT.to_ne_bytes())?;
     }
     if arguments.address(1) != 0 {
         let words = (arguments.u64(2).div_ceil(64)).min(64) as usize;
-        guest.task.mm.write(arguments.address(1), &vec![0; words * 8])?;
+        guest
+            .task
+            .mm
+            .write(arguments.address(1), &vec![0; words * 8])?;
     }
     Ok(0)
 }

@@ -37,16 +37,28 @@ impl Mm {
     /// for them. Pages that are there already are patched. A failure leaves the code as it is:
     /// every site then traps.
     pub(super) fn rewrite(&mut self, start: u64, area: &mut Area) {
-        let Backing::File { file, offset, write_back: false, patches, .. } = &mut area.backing else {
+        let Backing::File {
+            file,
+            offset,
+            write_back: false,
+            patches,
+            ..
+        } = &mut area.backing
+        else {
             return;
         };
         let Some(host_file) = file.host_file().and_then(|fd| fd.try_clone_to_owned().ok()) else {
             return;
         };
-        let Ok(analysis) = self.rewriter.analysis(&File::from(host_file)) else { return };
+        let Ok(analysis) = self.rewriter.analysis(&File::from(host_file)) else {
+            return;
+        };
         let file_range = *offset..offset.saturating_add(area.end - start);
         let sites = analysis.sites_in(file_range.clone());
-        let patched = sites.iter().filter(|site| matches!(site.kind, SiteKind::Patch { .. })).count();
+        let patched = sites
+            .iter()
+            .filter(|site| matches!(site.kind, SiteKind::Patch { .. }))
+            .count();
         self.sites.trapped += (sites.len() - patched) as u64;
         let size = Trampolines::area_size(sites) as u64;
         let reserved = start..area.end;
@@ -54,17 +66,26 @@ impl Mm {
             self.sites.trapped += patched as u64;
             return;
         };
-        let mapping = Mapping { file_range, address: start };
+        let mapping = Mapping {
+            file_range,
+            address: start,
+        };
         let Ok(trampolines) = Trampolines::layout(sites, &mapping, place, ENTRY_PATCHED) else {
             return;
         };
         if !self.install(place, &trampolines.area) {
             return;
         }
-        self.trampolines.installed.push((reserved.clone(), place..place + page_ceil(size).unwrap_or(size)));
+        self.trampolines.installed.push((
+            reserved.clone(),
+            place..place + page_ceil(size).unwrap_or(size),
+        ));
         self.sites.rewritten += trampolines.patches.len() as u64;
         *patches = Rc::new(trampolines.patches);
-        for page in self.space.mapped_pages(start, (area.end - start) / PAGE_SIZE) {
+        for page in self
+            .space
+            .mapped_pages(start, (area.end - start) / PAGE_SIZE)
+        {
             if let Some(slice) = self.space.slice(page, PAGE_SIZE as usize) {
                 apply(patches, page, slice);
             }
@@ -84,19 +105,26 @@ impl Mm {
 
     /// Maps an area of trampolines with `contents`.
     fn install(&mut self, place: u64, contents: &[u8]) -> bool {
-        let Some(length) = page_ceil(contents.len() as u64) else { return false };
+        let Some(length) = page_ceil(contents.len() as u64) else {
+            return false;
+        };
         let mut done = 0;
         while done < length {
             let address = place + done;
             let pages = (length - done) / PAGE_SIZE;
             let Ok(run) =
-                self.space.map_new(address, pages, Protection::READ_EXECUTE, Owner::Program)
+                self.space
+                    .map_new(address, pages, Protection::READ_EXECUTE, Owner::Program)
             else {
                 self.space.unmap(place, length / PAGE_SIZE);
                 return false;
             };
             let part = &contents[(done as usize).min(contents.len())..];
-            if let Some(slice) = self.space.memory().slice(run.start, (run.pages * PAGE_SIZE) as usize) {
+            if let Some(slice) = self
+                .space
+                .memory()
+                .slice(run.start, (run.pages * PAGE_SIZE) as usize)
+            {
                 slice.copy_from(part);
             }
             done += run.pages * PAGE_SIZE;
@@ -109,13 +137,24 @@ impl Mm {
     /// Frees the trampolines of text that lay in `range`, which was unmapped.
     pub(super) fn release_trampolines(&mut self, range: Range<u64>) {
         let gone = |text: &Range<u64>| range.start <= text.start && text.end <= range.end;
-        let freed: Vec<Range<u64>> =
-            self.trampolines.installed.extract_if(.., |(text, _)| gone(text)).map(|(_, area)| area).collect();
-        self.trampolines.lazy.retain(|&(page, _)| !range.contains(&page));
+        let freed: Vec<Range<u64>> = self
+            .trampolines
+            .installed
+            .extract_if(.., |(text, _)| gone(text))
+            .map(|(_, area)| area)
+            .collect();
+        self.trampolines
+            .lazy
+            .retain(|&(page, _)| !range.contains(&page));
         for area in freed {
-            if self.areas.find(area.start).is_some_and(|(_, found)| found.name == AREA_NAME) {
+            if self
+                .areas
+                .find(area.start)
+                .is_some_and(|(_, found)| found.name == AREA_NAME)
+            {
                 self.areas.remove(area.clone());
-                self.space.unmap(area.start, (area.end - area.start) / PAGE_SIZE);
+                self.space
+                    .unmap(area.start, (area.end - area.start) / PAGE_SIZE);
             }
         }
     }
@@ -126,9 +165,10 @@ impl Mm {
         if self.settled_sites.len() >= SETTLED_MAX || !self.settled_sites.insert(return_address) {
             return;
         }
-        if let (Some(site), Ok(number)) =
-            (return_address.checked_sub(SYSCALL_SIZE as u64), u32::try_from(number))
-        {
+        if let (Some(site), Ok(number)) = (
+            return_address.checked_sub(SYSCALL_SIZE as u64),
+            u32::try_from(number),
+        ) {
             self.patch_lazily(site, number);
         }
     }
@@ -162,10 +202,13 @@ impl Mm {
     /// A place for one more trampoline within reach of `text`: its page, which starts with the
     /// address of the shim's entry, and the offset in it.
     fn lazy_page(&mut self, text: &Range<u64>) -> Option<(u64, u64)> {
-        let reaches = |page: u64| page.abs_diff(text.start) < REACH && page.abs_diff(text.end) < REACH;
-        let known = self.trampolines.lazy.iter().position(|&(page, used)| {
-            used + LAZY_SLOT <= PAGE_SIZE && reaches(page)
-        });
+        let reaches =
+            |page: u64| page.abs_diff(text.start) < REACH && page.abs_diff(text.end) < REACH;
+        let known = self
+            .trampolines
+            .lazy
+            .iter()
+            .position(|&(page, used)| used + LAZY_SLOT <= PAGE_SIZE && reaches(page));
         let index = match known {
             Some(index) => index,
             None => {
@@ -187,7 +230,9 @@ impl Mm {
     fn poke(&self, address: u64, bytes: &[u8]) -> Option<()> {
         let mut done = 0;
         while done < bytes.len() {
-            let slice = self.space.slice(address + done as u64, bytes.len() - done)?;
+            let slice = self
+                .space
+                .slice(address + done as u64, bytes.len() - done)?;
             slice.copy_from(&bytes[done..]);
             done += slice.len();
         }
@@ -200,12 +245,18 @@ impl Mm {
 pub(super) fn apply(patches: &[TextPatch], address: u64, slice: VolatileSlice<'_>) {
     debug_assert_eq!(page_floor(address), address);
     let end = address + slice.len() as u64;
-    let first = patches.partition_point(|patch| patch.address + patch.original.len() as u64 <= address);
-    for patch in patches[first..].iter().take_while(|patch| patch.address < end) {
+    let first =
+        patches.partition_point(|patch| patch.address + patch.original.len() as u64 <= address);
+    for patch in patches[first..]
+        .iter()
+        .take_while(|patch| patch.address < end)
+    {
         let start = patch.address.max(address);
         let stop = (patch.address + patch.original.len() as u64).min(end);
         let inside = (start - patch.address) as usize..(stop - patch.address) as usize;
-        let Ok(target) = slice.subslice((start - address) as usize, inside.len()) else { continue };
+        let Ok(target) = slice.subslice((start - address) as usize, inside.len()) else {
+            continue;
+        };
         let mut now = vec![0; inside.len()];
         target.copy_to(&mut now);
         if now == patch.original[inside.clone()] {

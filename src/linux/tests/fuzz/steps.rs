@@ -254,6 +254,7 @@ fn address() -> impl Strategy<Value = u64> {
         1 => around(STACK_TOP),
         1 => pages(STACK_TOP - (16 << 20)..STACK_TOP),
         1 => around(SHIM_BASE),
+        1 => around(SHIM_BASE + 17 * PAGE_SIZE),
         1 => around(USER_END),
         1 => around(RING0_BASE),
         1 => around(USER_START),

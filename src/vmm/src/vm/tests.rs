@@ -163,3 +163,63 @@ fn untouched_memory_costs_nothing() {
     vm.space.reclaim_untouched(&[(0x1000_0000, 4096)]);
     assert_eq!(vm.space.translate(0x1000_0000), None);
 }
+
+#[test]
+fn the_time_stamp_counter_is_the_host_s() {
+    // rdtsc; shl $32,%rdx; or %rdx,%rax; mov %rax,%rdi; syscall
+    let code = b"\x0f\x31\x48\xc1\xe2\x20\x48\x09\xd0\x48\x89\xc7\x0f\x05";
+    let Some(mut vm) = guest(code) else { return };
+    if !vm.vcpu.tsc_is_hosts() {
+        return;
+    }
+    // SAFETY: every x86-64 processor has the instruction.
+    let tsc = || unsafe { std::arch::x86_64::_rdtsc() };
+    let before = tsc();
+    let Exit::Syscall(call) = vm.run() else {
+        panic!("no syscall")
+    };
+    assert!((before..tsc()).contains(&call.arguments[0]));
+}
+
+#[test]
+fn ring_3_reads_the_time_page_and_cannot_write_it() {
+    // movabs $TIME_PAGE,%rbx; mov 24(%rbx),%rdi; syscall; movb $0,(%rbx)
+    let mut code = b"\x48\xbb".to_vec();
+    code.extend(agentrt_shim_abi::TIME_PAGE.to_le_bytes());
+    code.extend(b"\x48\x8b\x7b\x18\x0f\x05\xc6\x03\0");
+    let Some(mut vm) = guest(&code) else { return };
+    let page = agentrt_shim_abi::TimePage {
+        sequence: 2,
+        monotonic: 77,
+        ..Default::default()
+    };
+    vm.time_page.write(vm.space.memory(), &page);
+    let Exit::Syscall(call) = vm.run() else {
+        panic!("no syscall")
+    };
+    assert_eq!(call.arguments[0], 77);
+    vm.vcpu.answer(0);
+    assert_eq!(exception(vm.run()).error_code, 7);
+}
+
+#[test]
+fn the_vdso_makes_syscalls_where_the_time_page_tells_nothing() {
+    // movabs $(time's way to a syscall),%rax; xor %edi,%edi; call *%rax; mov %rax,%rdi; syscall
+    let image = agentrt_shim::vdso::image();
+    let call_time = b"\xb8\xc9\0\0\0\x48\x8d\x0d"; // mov $201,%eax; lea …(%rip),%rcx
+    let forward = image.windows(8).position(|bytes| bytes == call_time);
+    let address = agentrt_shim_abi::VDSO_BASE + forward.unwrap() as u64;
+    let mut code = b"\x48\xb8".to_vec();
+    code.extend(address.to_le_bytes());
+    code.extend(b"\x31\xff\xff\xd0\x48\x89\xc7\x0f\x05");
+    let Some(mut vm) = guest(&code) else { return };
+    let Exit::Syscall(call) = vm.run() else {
+        panic!("no syscall")
+    };
+    assert_eq!((call.number, call.route), (201, Route::Patched));
+    vm.vcpu.answer(5);
+    let Exit::Syscall(call) = vm.run() else {
+        panic!("no syscall")
+    };
+    assert_eq!((call.route, call.arguments[0]), (Route::Trapped, 5));
+}

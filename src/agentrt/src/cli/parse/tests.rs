@@ -34,6 +34,9 @@ fn volumes() {
 #[test]
 fn destinations() {
     assert_eq!(destination("fd:3"), Ok(Destination::Descriptor(3)));
-    assert_eq!(destination("x.json"), Ok(Destination::File("x.json".into())));
+    assert_eq!(
+        destination("x.json"),
+        Ok(Destination::File("x.json".into()))
+    );
     assert_eq!(destination("fd:-1"), Err(ValueError::Descriptor));
 }

@@ -85,14 +85,25 @@ impl Job {
         command.env_clear().envs(host_environment()).arg("run");
         let mut directory = OsString::from("--cwd=");
         directory.push(&self.directory);
-        command.arg(directory).args(&self.options).arg("--").args(&self.command);
+        command
+            .arg(directory)
+            .args(&self.options)
+            .arg("--")
+            .args(&self.command);
         command
     }
 
     /// The command that runs it natively.
     pub fn native_command(&self) -> Command {
-        let mut command = Command::new(self.command.first().map_or(OsStr::new(""), OsString::as_os_str));
-        command.args(&self.command[1..]).env_clear().envs(ENVIRONMENT);
+        let mut command = Command::new(
+            self.command
+                .first()
+                .map_or(OsStr::new(""), OsString::as_os_str),
+        );
+        command
+            .args(&self.command[1..])
+            .env_clear()
+            .envs(ENVIRONMENT);
         command.current_dir(&self.directory);
         command
     }
@@ -116,7 +127,10 @@ impl Job {
     #[track_caller]
     pub fn same(&self) -> Outcome {
         let (native, guest) = (self.native(), self.guest());
-        assert_eq!(native.ended, guest.ended, "native: {native:?}\nguest: {guest:?}");
+        assert_eq!(
+            native.ended, guest.ended,
+            "native: {native:?}\nguest: {guest:?}"
+        );
         assert_same("standard error", &native.stderr, &guest.stderr);
         assert_same("standard output", &native.stdout, &guest.stdout);
         guest
@@ -127,7 +141,11 @@ impl Job {
     #[track_caller]
     pub fn same_in(&self, volume: &Volume) -> Outcome {
         let job = self.clone().directory(volume.native());
-        let inside = volume.native().to_str().expect("a path of ASCII").to_owned();
+        let inside = volume
+            .native()
+            .to_str()
+            .expect("a path of ASCII")
+            .to_owned();
         let guest = job.volume(volume.guest(), &inside).same();
         let (native_files, guest_files) = (listing(volume.native()), listing(volume.guest()));
         assert_same("the files", native_files.as_bytes(), guest_files.as_bytes());
@@ -143,13 +161,23 @@ impl Job {
         option.push(&file);
         let outcome = self.option(option).guest();
         let stats = std::fs::read(&file).unwrap_or_else(|error| panic!("{error}: {outcome:?}"));
-        (outcome, serde_json::from_slice(&stats).expect("statistics are JSON"))
+        (
+            outcome,
+            serde_json::from_slice(&stats).expect("statistics are JSON"),
+        )
     }
 }
 
 /// What agentrt itself is run with: a cache of its own, that the tests share.
 fn host_environment() -> [(&'static str, PathBuf); 2] {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let base = if target.is_dir() { target.to_owned() } else { std::env::temp_dir() };
-    [("PATH", "/usr/bin:/bin".into()), ("XDG_CACHE_HOME", base.join("cache"))]
+    let base = if target.is_dir() {
+        target.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    [
+        ("PATH", "/usr/bin:/bin".into()),
+        ("XDG_CACHE_HOME", base.join("cache")),
+    ]
 }

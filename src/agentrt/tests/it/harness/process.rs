@@ -85,8 +85,14 @@ pub fn finish(command: Command, input: Vec<u8>, limit: Duration) -> Outcome {
 
 /// Starts a command in a process group of its own, with pipes.
 pub fn spawn(mut command: Command) -> Child {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    command
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
 /// Waits for a child as [`spawn`] made it; None if it had to be killed.
@@ -101,9 +107,14 @@ pub fn finish_child(mut child: Child, input: Vec<u8>, limit: Duration) -> Option
         let stdout = scope.spawn(|| read_all(stdout));
         let stderr = scope.spawn(|| read_all(stderr));
         let status = wait(&mut child, limit);
-        let collect = |reader: thread::ScopedJoinHandle<'_, Vec<u8>>| reader.join().expect("a reader");
+        let collect =
+            |reader: thread::ScopedJoinHandle<'_, Vec<u8>>| reader.join().expect("a reader");
         let (stdout, stderr) = (collect(stdout), collect(stderr));
-        status.map(|status| Outcome { ended: status.into(), stdout, stderr })
+        status.map(|status| Outcome {
+            ended: status.into(),
+            stdout,
+            stderr,
+        })
     })
 }
 
@@ -130,6 +141,9 @@ pub fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
             return None;
         }
         let timeout = Timespec::try_from(left).expect("a limit of minutes");
-        let _ = poll(&mut [PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)], Some(&timeout));
+        let _ = poll(
+            &mut [PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)],
+            Some(&timeout),
+        );
     }
 }

@@ -58,23 +58,36 @@ pub fn listing(directory: &Path) -> String {
 
 fn list(base: &Path, directory: &Path, text: &mut String) {
     let entries = fs::read_dir(directory).expect("a directory");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     paths.sort();
     for path in paths {
         let metadata = path.symlink_metadata().expect("metadata");
-        let name = path.strip_prefix(base).expect("a path below").display();
-        let size = if metadata.is_dir() { 0 } else { metadata.size() };
-        let _ = write!(text, "{:06o} {} {size} {name}", metadata.mode(), metadata.nlink());
+        let name = path.strip_prefix(base).expect("a path below");
+        let size = if metadata.is_dir() {
+            0
+        } else {
+            metadata.size()
+        };
+        let _ = write!(
+            text,
+            "{:06o} {} {size} {name:?}",
+            metadata.mode(),
+            metadata.nlink()
+        );
         if metadata.is_symlink() {
-            let _ = writeln!(text, " -> {}", fs::read_link(&path).expect("a link").display());
+            let _ = writeln!(text, " -> {:?}", fs::read_link(&path).expect("a link"));
         } else if metadata.is_dir() {
             text.push('\n');
             list(base, &path, text);
         } else if metadata.is_file() {
             let contents = fs::read(&path).expect("a file");
-            let sum = contents.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-            });
+            let sum = contents
+                .iter()
+                .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+                    (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+                });
             let start = String::from_utf8_lossy(&contents[..contents.len().min(40)]).into_owned();
             let _ = writeln!(text, " {sum:016x} {start:?}");
         }

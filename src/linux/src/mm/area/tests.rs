@@ -14,9 +14,9 @@ fn neighbours_of_one_kind_become_one_area() {
     areas.insert(P, anonymous(2 * P));
     areas.insert(3 * P, anonymous(4 * P));
     areas.insert(2 * P, anonymous(3 * P));
-    assert_eq!(areas.len(), 1);
+    assert_eq!(areas.count(), 1);
     areas.insert(4 * P, Area::anonymous(5 * P, Protection::READ, false, ""));
-    assert_eq!(areas.len(), 2);
+    assert_eq!(areas.count(), 2);
 }
 
 #[test]
