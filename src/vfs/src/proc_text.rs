@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::io::Read;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -17,7 +18,7 @@ const PAGE: u64 = 4096;
 /// `USER_HZ`: the unit of CPU times in `/proc`, per second.
 const USER_HZ: u64 = 100;
 
-fn ticks(time: std::time::Duration) -> u64 {
+fn ticks(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX) / (1000 / USER_HZ)
 }
 
@@ -28,9 +29,13 @@ pub(crate) fn global(text: Text, boot_id: &str, view: &dyn ProcView) -> Result<V
         Text::MemInfo => memory_info(view),
         Text::Stat => system_stat(view),
         Text::Uptime => {
-            let up = view.uptime().as_secs_f64();
-            let busy = view.cpu_time().user.as_secs_f64() + view.cpu_time().system.as_secs_f64();
-            format!("{up:.2} {:.2}\n", (up - busy).max(0.0))
+            // Cut, not rounded: it is never ahead of the clock.
+            let seconds = |time: Duration| {
+                format!("{}.{:02}", time.as_secs(), time.subsec_millis() / 10)
+            };
+            let (up, cpu) = (view.uptime(), view.cpu_time());
+            let idle = up.saturating_sub(cpu.user + cpu.system);
+            format!("{} {}\n", seconds(up), seconds(idle))
         }
         Text::LoadAvg => format!("0.00 0.00 0.00 1/{} {}\n", view.tids().len(), view.pid()),
         Text::Version => {

@@ -49,26 +49,47 @@ impl AddressSpace {
         owner: Owner,
     ) -> Result<PhysicalRun, OutOfMemory> {
         let run = self.memory.allocate(pages)?;
-        match self
+        self.map_run(address, run, protection, owner)
+    }
+
+    /// As [`AddressSpace::map_new`], for pages of the program's that the host is about to fill.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if no page is left.
+    pub fn map_to_fill(
+        &mut self,
+        address: u64,
+        pages: u64,
+        protection: Protection,
+    ) -> Result<PhysicalRun, OutOfMemory> {
+        let run = self.memory.allocate_to_fill(pages)?;
+        self.map_run(address, run, protection, Owner::Program)
+    }
+
+    /// Maps what of `run` there are page tables for, at least one page, and gives back the rest.
+    fn map_run(
+        &mut self,
+        address: u64,
+        run: PhysicalRun,
+        protection: Protection,
+        owner: Owner,
+    ) -> Result<PhysicalRun, OutOfMemory> {
+        let mapped = self
             .table
-            .map(&mut self.memory, address, run, protection, owner)
-        {
-            Ok(()) => Ok(run),
-            Err((0, error)) => {
-                self.memory.release(run);
-                Err(error)
-            }
-            Err((mapped, _)) => {
-                let unused = PhysicalRun {
-                    start: run.start + mapped * PAGE_SIZE,
-                    pages: run.pages - mapped,
-                };
-                self.memory.release(unused);
-                Ok(PhysicalRun {
-                    start: run.start,
-                    pages: mapped,
-                })
-            }
+            .map(&mut self.memory, address, run, protection, owner);
+        let Err((mapped, _)) = mapped else {
+            return Ok(run);
+        };
+        self.memory.release(PhysicalRun {
+            start: run.start + mapped * PAGE_SIZE,
+            pages: run.pages - mapped,
+        });
+        match mapped {
+            0 => Err(OutOfMemory),
+            pages => Ok(PhysicalRun {
+                start: run.start,
+                pages,
+            }),
         }
     }
 

@@ -14,6 +14,12 @@ use crate::vm::VmError;
 /// First memslot's size in bytes; each further one doubles what is registered.
 const FIRST_SLOT: u64 = 32 << 20;
 
+/// Pages of 4 KiB in a huge page (SDM vol. 3A, 4.5: 2-MByte pages).
+const HUGE_PAGE: u64 = 512;
+
+/// A guest that has fewer free huge pages than this gets small ones.
+const HUGE_PAGES_SPARED: u64 = 16;
+
 /// Smallest and largest size of a guest's memory in bytes.
 pub const MEMORY_RANGE: std::ops::RangeInclusive<u64> = (8 << 20)..=(1 << 40);
 
@@ -39,6 +45,8 @@ pub struct GuestMemory {
     registered: u64,
     slots: u32,
     allocator: PageAllocator,
+    /// What is left of the huge page that pages to be filled come from.
+    dense: PhysicalRun,
 }
 
 impl GuestMemory {
@@ -53,13 +61,21 @@ impl GuestMemory {
         }
         let region = MmapRegion::new(size as usize).map_err(VmError::Memory)?;
         let allocator = PageAllocator::new(size / PAGE_SIZE);
-        Ok(GuestMemory {
+        let memory = GuestMemory {
             vm,
             region,
             registered: 0,
             slots: 0,
             allocator,
-        })
+            dense: PhysicalRun { start: 0, pages: 0 },
+        };
+        // A huge page would back 511 pages that nobody touched for one that somebody did.
+        let all = PhysicalRun {
+            start: 0,
+            pages: size / PAGE_SIZE,
+        };
+        memory.advise(all, libc::MADV_NOHUGEPAGE);
+        Ok(memory)
     }
 
     /// The KVM virtual machine that this memory belongs to.
@@ -117,6 +133,49 @@ impl GuestMemory {
         Ok(run)
     }
 
+    /// As [`GuestMemory::allocate`], for pages that the host is about to fill: backed by memory
+    /// already, from a huge page if the host has one, which costs a fraction of as many faults.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] as there.
+    pub fn allocate_to_fill(&mut self, pages: u64) -> Result<PhysicalRun, OutOfMemory> {
+        if self.dense.pages == 0 && !self.begin_huge_page() {
+            let run = self.allocate(pages)?;
+            self.advise(run, libc::MADV_POPULATE_WRITE);
+            return Ok(run);
+        }
+        let taken = pages.min(self.dense.pages);
+        let run = PhysicalRun {
+            start: self.dense.start,
+            pages: taken,
+        };
+        self.dense.start += taken * PAGE_SIZE;
+        self.dense.pages -= taken;
+        Ok(run)
+    }
+
+    /// Sets a huge page aside for pages to be filled, if the guest has memory to spare.
+    fn begin_huge_page(&mut self) -> bool {
+        if self.free_pages() < HUGE_PAGES_SPARED * HUGE_PAGE {
+            return false;
+        }
+        // Huge pages are aligned in the host's address space.
+        let misaligned = self.region.as_ptr() as u64 / PAGE_SIZE % HUGE_PAGE;
+        let Some(run) = self.allocator.allocate_aligned(HUGE_PAGE, misaligned) else {
+            return false;
+        };
+        if self
+            .register_up_to(run.start + run.pages * PAGE_SIZE)
+            .is_err()
+        {
+            self.allocator.release(run);
+            return false;
+        }
+        self.advise(run, libc::MADV_HUGEPAGE);
+        self.dense = run;
+        true
+    }
+
     /// Gives pages back: to the allocator, and their memory to the host.
     pub fn release(&mut self, run: PhysicalRun) {
         self.discard(run);
@@ -151,11 +210,6 @@ impl GuestMemory {
         }
     }
 
-    /// Backs pages with memory now, which costs less than a fault for each.
-    pub fn populate(&self, run: PhysicalRun) {
-        self.advise(run, libc::MADV_POPULATE_WRITE);
-    }
-
     /// For each page of the memory up to the highest allocated one: is it backed by host memory?
     pub fn resident(&self) -> Vec<bool> {
         let pages = (self.allocator.high_water.min(self.size() / PAGE_SIZE)) as usize;
@@ -186,9 +240,10 @@ impl GuestMemory {
         // no references exist, only volatile accesses.
         let done =
             unsafe { libc::madvise(slice.ptr_guard_mut().as_ptr().cast(), slice.len(), advice) };
-        // POPULATE_WRITE may fail for want of host memory: the pages then come on first touch.
+        // Discarded pages must be gone. The rest is advice: a kernel may lack huge pages, and a host
+        // that is short of memory populates no pages, which then come on first touch.
         assert!(
-            done == 0 || advice == libc::MADV_POPULATE_WRITE,
+            done == 0 || advice != libc::MADV_DONTNEED,
             "madvise of guest memory failed"
         );
     }
@@ -267,6 +322,27 @@ impl PageAllocator {
             start: first * PAGE_SIZE,
             pages,
         })
+    }
+
+    /// Allocates exactly `pages` pages, where the first one's number plus `offset` is a multiple of
+    /// `pages`.
+    fn allocate_aligned(&mut self, pages: u64, offset: u64) -> Option<PhysicalRun> {
+        let mut first = (pages - offset % pages) % pages;
+        while first + pages <= self.pages {
+            if (first..first + pages).all(|page| !self.is_used(page)) {
+                for page in first..first + pages {
+                    self.words[(page / 64) as usize] |= 1 << (page % 64);
+                }
+                self.used += pages;
+                self.high_water = self.high_water.max(first + pages);
+                return Some(PhysicalRun {
+                    start: first * PAGE_SIZE,
+                    pages,
+                });
+            }
+            first += pages;
+        }
+        None
     }
 
     fn release(&mut self, run: PhysicalRun) {

@@ -18,9 +18,7 @@ const KVM_SET_DEVICE_ATTR: libc::Ioctl = 0x4018_aee1;
 pub(crate) fn adopt_hosts(vcpu: &VcpuFd, platform: Platform) -> bool {
     match platform {
         Platform::Pvm => true,
-        // An emulator keeps its own idea of how counter and offset relate.
-        Platform::Hardware { emulated: true } => false,
-        Platform::Hardware { emulated: false } => clear_offset(vcpu),
+        Platform::Hardware { .. } => clear_offset(vcpu),
     }
 }
 

@@ -182,6 +182,7 @@ impl Vcpu {
     pub fn run(&mut self, memory: &GuestMemory) -> Exit {
         let port = match self.fd.run() {
             Ok(VcpuExit::IoOut(port, _)) => port,
+            Ok(VcpuExit::IoIn(..)) => return self.forbidden_input(),
             Ok(VcpuExit::Intr) => return self.interrupted(),
             Ok(VcpuExit::Shutdown) => return Exit::Failed(Failure::Shutdown),
             Ok(VcpuExit::InternalError) => return Exit::Failed(Failure::Internal),
@@ -216,8 +217,7 @@ impl Vcpu {
 
     /// Sets the base of FS.
     pub fn set_fs_base(&mut self, base: u64) {
-        self.fd.sync_regs_mut().sregs.fs.base = base;
-        self.fd.set_sync_dirty_reg(SyncReg::SystemRegister);
+        self.system_registers().fs.base = base;
     }
 
     /// The base of GS.
@@ -227,8 +227,17 @@ impl Vcpu {
 
     /// Sets the base of GS.
     pub fn set_gs_base(&mut self, base: u64) {
-        self.fd.sync_regs_mut().sregs.gs.base = base;
+        self.system_registers().gs.base = base;
+    }
+
+    /// The system registers, to be changed: all of them are set anew at the next run.
+    fn system_registers(&mut self) -> &mut kvm_sregs {
         self.fd.set_sync_dirty_reg(SyncReg::SystemRegister);
+        let platform = self.platform;
+        let sregs = &mut self.fd.sync_regs_mut().sregs;
+        // KVM shows a task register that is always busy (`svm_get_segment` in Linux).
+        sregs.tr.type_ = platform.tss_type();
+        sregs
     }
 
     /// The flag that makes the next or the current [`Vcpu::run`] return [`Exit::Interrupted`]. A
@@ -251,6 +260,21 @@ impl Vcpu {
     fn interrupted(&mut self) -> Exit {
         self.fd.set_kvm_immediate_exit(0);
         Exit::Interrupted
+    }
+
+    /// No stub reads a port: the program did, and it may only write to the one port that the I/O
+    /// bitmap opens to it. Anywhere else it would have met a general protection fault (vector 13).
+    fn forbidden_input(&mut self) -> Exit {
+        self.clear_dirty();
+        self.stopped = Stopped::InRing3;
+        let regs = self.fd.sync_regs().regs;
+        Exit::Exception(Exception {
+            vector: 13,
+            error_code: 0,
+            address: 0,
+            instruction_pointer: regs.rip,
+            stack_pointer: regs.rsp,
+        })
     }
 
     fn clear_dirty(&mut self) {

@@ -245,7 +245,11 @@ fn read_file(
         return Err(Errno::ISDIR);
     }
     let start = start(description, file, buffers, position)?;
-    let most = if file.is_stream() { STREAM_MAX } else { COUNT_MAX };
+    let most = if file.is_stream() {
+        STREAM_MAX
+    } else {
+        COUNT_MAX
+    };
     let done = transfer(
         &mut guest.task.mm,
         &part(buffers, 0, most),

@@ -10,11 +10,12 @@ use agentrt_vmm::page_table::Owner;
 use agentrt_vmm::{PhysicalRun, Protection};
 
 use super::area::{Area, Backing};
-use super::{Mm, page_ceil, page_floor};
+use super::{Mm, USER, page_ceil, page_floor};
 
-/// Pages in a block of zeros, and in a block of a file.
-const ANONYMOUS_BLOCK: u64 = 32;
-const FILE_BLOCK: u64 = 32;
+/// Pages in a block of zeros: what one page table maps.
+const ANONYMOUS_BLOCK: u64 = 512;
+/// Pages in a block of a file: reading a few too many costs less than one more fault.
+const FILE_BLOCK: u64 = 64;
 
 /// Why an access is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,22 @@ impl Mm {
         }
     }
 
+    /// Maps the zeros of an area that was just made, up to one block, before the program faults on
+    /// them. What fails here comes when it is touched.
+    pub(super) fn map_ahead(&mut self, start: u64) {
+        let Some((_, area)) = self.areas.find(start) else {
+            return;
+        };
+        let usable = area.protection.accessible() && matches!(area.backing, Backing::Anonymous);
+        let block = self.affordable(ANONYMOUS_BLOCK);
+        if usable && block == ANONYMOUS_BLOCK {
+            let area = area.clone();
+            let pages = ((area.end - start) / PAGE_SIZE).min(block);
+            let run = self.space.unmapped_run(start, pages);
+            let _ = self.map_run(start, &area, start, run);
+        }
+    }
+
     fn bring_in(&mut self, start: u64, area: &Area, page: u64) -> Result<(), Fault> {
         let block = match area.backing {
             Backing::Anonymous => self.affordable(ANONYMOUS_BLOCK),
@@ -91,10 +108,15 @@ impl Mm {
         let mut done = 0;
         while done < pages {
             let position = address + done * PAGE_SIZE;
-            let run = self
-                .space
-                .map_new(position, pages - done, area.protection, Owner::Program)
-                .map_err(|_| Fault::OutOfMemory)?;
+            let left = pages - done;
+            let run = match area.backing {
+                Backing::Anonymous => {
+                    self.space
+                        .map_new(position, left, area.protection, Owner::Program)
+                }
+                Backing::File { .. } => self.space.map_to_fill(position, left, area.protection),
+            };
+            let run = run.map_err(|_| Fault::OutOfMemory)?;
             if let Err(fault) = self.fill(start, area, position, run) {
                 self.space.unmap(position, run.pages);
                 return Err(fault);
@@ -105,8 +127,6 @@ impl Mm {
     }
 
     fn fill(&self, start: u64, area: &Area, address: u64, run: PhysicalRun) -> Result<(), Fault> {
-        let memory = self.space.memory();
-        memory.populate(run);
         let Backing::File {
             file,
             offset,
@@ -116,6 +136,7 @@ impl Mm {
         else {
             return Ok(());
         };
+        let memory = self.space.memory();
         let length = (run.pages * PAGE_SIZE) as usize;
         let mut slice = memory.slice(run.start, length).ok_or(Fault::Bus)?;
         let mut position = offset + (address - start);
@@ -153,7 +174,10 @@ impl Mm {
         let ranges: Vec<(u64, u64)> = self
             .areas
             .iter()
-            .filter(|(_, area)| matches!(area.backing, Backing::Anonymous))
+            .filter(|(start, area)| {
+                // The time page's place never changes.
+                USER.contains(start) && matches!(area.backing, Backing::Anonymous)
+            })
             .map(|(start, area)| (start, (area.end - start) / PAGE_SIZE))
             .collect();
         self.space.reclaim_untouched(&ranges);

@@ -38,6 +38,7 @@ impl Mm {
             self.rewrite(start, &mut area);
         }
         self.areas.insert(start, area);
+        self.map_ahead(start);
         Ok(start)
     }
 
@@ -328,6 +329,7 @@ impl Mm {
             }
             let area = Area::anonymous(new_top, Protection::READ_WRITE, false, "[heap]");
             self.areas.insert(old_top, area);
+            self.map_ahead(old_top);
         }
         self.brk = (start, wanted);
         wanted
@@ -417,11 +419,15 @@ impl Mm {
 
     /// Brings in every page of `range` that can be, until memory runs out.
     pub fn populate(&mut self, range: Range<u64>) {
+        // Pages that were brought in and not touched may be taken back for later ones, so a range
+        // larger than the memory would go on for ever.
+        let mut left = (self.space.memory().size() / PAGE_SIZE) as usize;
         for (start, area) in self.areas.overlapping(range) {
-            for page in (start..area.end).step_by(PAGE_SIZE as usize) {
+            for page in (start..area.end).step_by(PAGE_SIZE as usize).take(left) {
                 if self.fault(page, Protection::NONE).is_err() {
                     break;
                 }
+                left -= 1;
             }
         }
     }

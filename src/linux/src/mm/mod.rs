@@ -12,8 +12,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use agentrt_loader::rewriter::Cache;
-use agentrt_shim_abi::{SHIM_BASE, USER_START};
-use agentrt_vmm::AddressSpace;
+use agentrt_shim_abi::{PAGE_SIZE, SHIM_BASE, TIME_PAGE, USER_START, VDSO_BASE};
+use agentrt_vmm::{AddressSpace, Protection};
 
 pub mod access;
 pub mod area;
@@ -24,7 +24,7 @@ pub mod syscalls;
 pub mod text;
 
 pub use access::{Access, TRANSFER_MAX};
-use area::Areas;
+use area::{Area, Areas};
 
 use crate::stats::Sites;
 
@@ -54,11 +54,20 @@ pub struct Mm {
 }
 
 impl Mm {
-    /// Memory in which nothing is mapped.
+    /// Memory in which nothing is mapped but the vDSO and its time page, for good: they lie beyond
+    /// what memory syscalls reach.
     pub fn new(space: AddressSpace, rewriter: Arc<Cache>) -> Mm {
+        let mut areas = Areas::default();
+        for (start, protection, name) in [
+            (TIME_PAGE, Protection::READ, "[vvar]"),
+            (VDSO_BASE, Protection::READ_EXECUTE, "[vdso]"),
+        ] {
+            let area = Area::anonymous(start + PAGE_SIZE, protection, false, name);
+            areas.insert(start, area);
+        }
         Mm {
             space,
-            areas: Areas::default(),
+            areas,
             brk: (0, 0),
             rewriter,
             sites: Sites::default(),

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use agentrt_shim_abi::{PAGE_SIZE, TIME_PAGE, VDSO_BASE};
+use agentrt_shim_abi::PAGE_SIZE;
 use agentrt_vfs::MemoryUsage;
-use agentrt_vmm::Protection;
 
 use super::Mm;
 use super::area::{Area, Backing};
@@ -13,16 +12,7 @@ impl Mm {
     /// The text of /proc/self/maps (proc_pid_maps(5)).
     pub fn areas_text(&self) -> Vec<u8> {
         let mut text = Vec::new();
-        let shown = [
-            (TIME_PAGE, Protection::READ, "[vvar]"),
-            (VDSO_BASE, Protection::READ_EXECUTE, "[vdso]"),
-        ]
-        .map(|(start, protection, name)| {
-            let area = Area::anonymous(start + PAGE_SIZE, protection, false, name);
-            (start, area)
-        });
-        let shown = shown.iter().map(|(start, area)| (*start, area));
-        for (start, area) in self.areas.iter().chain(shown) {
+        for (start, area) in self.areas.iter() {
             let line_start = text.len();
             text.extend(area_line(start, area).into_bytes());
             let name = match &area.backing {

@@ -59,8 +59,10 @@ static int agree(void) {
     printf("%d\n", file && fscanf(file, "%lf", &text) == 1);
     /* The text has two digits behind the point. */
     printf("%d\n", text * 1e9 > uptime - 10000001 && text * 1e9 < by_libc(CLOCK_MONOTONIC));
-    printf("%d %ld\n", clock_getres(CLOCK_MONOTONIC, &resolution), resolution.tv_nsec);
-    printf("%d %u %u\n", getcpu(&cpu, &node), cpu, node);
+    int result = clock_getres(CLOCK_MONOTONIC, &resolution);
+    printf("%d %ld\n", result, resolution.tv_nsec);
+    result = getcpu(&cpu, &node);
+    printf("%d %u %u\n", result, cpu, node);
     printf("%d\n", clock_gettime(12345, &resolution));
     printf("%d\n", by_libc(CLOCK_PROCESS_CPUTIME_ID) > 0);
     return 0;
