@@ -2,11 +2,13 @@
 //!
 //! Everything that can fail because of the file is done before the old image is touched.
 
+mod error;
+
 use std::rc::Rc;
 
-use agentrt_loader::elf::{self, ElfError, Image, Kind, ReadAt};
+use agentrt_loader::elf::{self, Image, Kind, ReadAt};
 use agentrt_loader::script;
-use agentrt_loader::stack::{self, Contents, StackError};
+use agentrt_loader::stack::{self, Contents};
 use agentrt_shim_abi::{PAGE_SIZE, VDSO_BASE};
 use agentrt_vfs::{File, FileKind, Location, OpenFlags, Opened, PATH_MAX, ResolveFlags};
 use agentrt_vmm::Protection;
@@ -22,84 +24,14 @@ use crate::mm::{Mm, STACK_SIZE, STACK_TOP, page_ceil, page_floor};
 use crate::stop::{Result as Served, Stop};
 use crate::task::Program;
 
+pub use error::{ExecError, Subject};
+
 /// Where a position-independent program goes, as Linux places it without randomisation.
 const RELOCATABLE_BASE: u64 = 0x5555_5555_4000;
 /// Scripts that name scripts, at most (`exec_binprm` in Linux).
 const SCRIPTS_MAX: usize = 5;
 /// Strings in argv and envp together, at most; their total size is bounded by the stack.
 const STRINGS_MAX: usize = 1 << 16;
-
-/// Why a program cannot be started.
-#[derive(Debug, thiserror::Error)]
-pub enum ExecError {
-    /// The file cannot be opened or is no program.
-    #[error("cannot execute {}: {}", text(path), reason(*error))]
-    File {
-        /// Guest path of the program, or of the interpreter it names.
-        path: Vec<u8>,
-        /// What is wrong.
-        error: Errno,
-    },
-    /// The file is not a program that can be mapped.
-    #[error("cannot execute {}: {error}", text(path))]
-    Elf {
-        /// Guest path.
-        path: Vec<u8>,
-        /// The rule it breaks.
-        error: ElfError,
-        /// The ELF interpreter is at fault, not the program.
-        interpreter: bool,
-    },
-    /// Scripts name each other as interpreters.
-    #[error(
-        "cannot execute {}: more than {SCRIPTS_MAX} scripts are each other's interpreter",
-        text(path)
-    )]
-    ScriptLoop {
-        /// Guest path of the first script.
-        path: Vec<u8>,
-    },
-    /// Arguments or environment do not fit.
-    #[error("cannot execute {}: {error}", text(path))]
-    Stack {
-        /// Guest path.
-        path: Vec<u8>,
-        /// What does not fit.
-        error: StackError,
-    },
-    /// Mapping failed after the old image was gone: the process cannot go on.
-    #[error("cannot map the program: {0}; give the guest more memory")]
-    Map(Errno),
-}
-
-fn text(path: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(path)
-}
-
-fn reason(error: Errno) -> String {
-    std::io::Error::from(error).to_string()
-}
-
-impl ExecError {
-    /// What `execve` answers.
-    pub fn errno(&self) -> Errno {
-        match self {
-            ExecError::File { error, .. } | ExecError::Map(error) => *error,
-            ExecError::Elf {
-                error,
-                interpreter: false,
-                ..
-            } => error.errno(),
-            ExecError::Elf {
-                error,
-                interpreter: true,
-                ..
-            } => error.interpreter_errno(),
-            ExecError::ScriptLoop { .. } => Errno::LOOP,
-            ExecError::Stack { .. } => Errno::TOOBIG,
-        }
-    }
-}
 
 /// What to execute.
 pub struct Request {
@@ -134,8 +66,9 @@ pub fn execute(guest: &mut Guest, request: Request) -> Result<(), ExecError> {
     let (program, argv) = resolve_scripts(guest, &base, path, argv)?;
     let interpreter = match &program.image.interpreter {
         Some(path) => {
-            let file = open(guest, &base, path)?;
-            Some(parse(path.clone(), file, true)?)
+            let subject = Subject::interpreter(path, &program.path, true);
+            let file = open(guest, &base, &subject)?;
+            Some(parse(subject, file)?)
         }
         None => None,
     };
@@ -179,39 +112,36 @@ fn resolve_scripts(
     path: Vec<u8>,
     mut argv: Vec<Vec<u8>>,
 ) -> Result<(Binary, Vec<Vec<u8>>), ExecError> {
-    let mut current = path.clone();
+    let mut current = Subject::program(&path);
     for _ in 0..=SCRIPTS_MAX {
         let file = open(guest, base, &current)?;
         let mut start = [0; script::LINE_MAX];
         let length = FileReader(&*file).read_at(0, &mut start).unwrap_or(0);
         let Some(script) = script::parse(&start[..length]) else {
-            return Ok((parse(current, file, false)?, argv));
+            return Ok((parse(current, file)?, argv));
         };
-        let mut arguments = vec![script.interpreter.clone()];
+        let next = Subject::interpreter(&script.interpreter, &current.path, false);
+        let mut arguments = vec![script.interpreter];
         arguments.extend(script.argument);
-        arguments.push(current);
+        arguments.push(current.path);
         arguments.extend(argv.into_iter().skip(1));
         argv = arguments;
-        current = script.interpreter;
+        current = next;
     }
-    Err(ExecError::ScriptLoop { path })
+    Err(ExecError::ScriptLoop {
+        subject: Subject::program(&path),
+    })
 }
 
-fn open(guest: &mut Guest, base: &Location, path: &[u8]) -> Result<Rc<dyn File>, ExecError> {
+fn open(guest: &mut Guest, base: &Location, subject: &Subject) -> Result<Rc<dyn File>, ExecError> {
     let failed = |error| ExecError::File {
-        path: path.to_vec(),
+        subject: subject.clone(),
         error,
     };
     let Guest { vfs, task, .. } = guest;
+    let (flags, resolve) = (OpenFlags::empty(), ResolveFlags::empty());
     let opened = vfs
-        .open(
-            task,
-            base,
-            path,
-            OpenFlags::empty(),
-            0,
-            ResolveFlags::empty(),
-        )
+        .open(task, base, &subject.path, flags, 0, resolve)
         .map_err(failed)?;
     let Opened::File(file) = opened else {
         return Err(failed(Errno::ACCESS));
@@ -223,14 +153,14 @@ fn open(guest: &mut Guest, base: &Location, path: &[u8]) -> Result<Rc<dyn File>,
     Ok(file.into())
 }
 
-fn parse(path: Vec<u8>, file: Rc<dyn File>, interpreter: bool) -> Result<Binary, ExecError> {
+fn parse(subject: Subject, file: Rc<dyn File>) -> Result<Binary, ExecError> {
     match elf::parse(&FileReader(&*file)) {
-        Ok(image) => Ok(Binary { path, file, image }),
-        Err(error) => Err(ExecError::Elf {
-            path,
-            error,
-            interpreter,
+        Ok(image) => Ok(Binary {
+            path: subject.path,
+            file,
+            image,
         }),
+        Err(error) => Err(ExecError::Elf { subject, error }),
     }
 }
 
@@ -371,7 +301,7 @@ fn build_stack(
         random,
     };
     stack::build(&contents).map_err(|error| ExecError::Stack {
-        path: program.path.clone(),
+        subject: Subject::program(&program.path),
         error,
     })
 }

@@ -26,7 +26,7 @@ use rustix::io::Errno;
 
 use crate::clock::Clock;
 use crate::descriptor::Descriptors;
-use crate::exec::{ExecError, Request};
+use crate::exec::{ExecError, Request, Subject};
 use crate::mm::Mm;
 use crate::mm::fault::Fault;
 use crate::process::{Credentials, Limits};
@@ -304,7 +304,7 @@ impl Guest {
         }
         match denied {
             Some(path) => Err(ExecError::File {
-                path,
+                subject: Subject::program(&path),
                 error: Errno::ACCESS,
             }
             .into()),

@@ -155,17 +155,21 @@ impl AddressSpace {
         protection: Protection,
     ) -> Result<(), OutOfMemory> {
         let mut moved = Vec::new();
+        let mut runs = Runs::default();
         self.table
             .unmap(&self.memory, from, pages, |address, page| {
-                moved.push((address, page))
+                moved.push((address, page));
+                runs.push(page);
             });
+        for run in runs.0 {
+            self.memory.forget_translations(run);
+        }
         let mut result = Ok(());
         for (address, page) in moved {
             let run = PhysicalRun {
                 start: page,
                 pages: 1,
             };
-            self.memory.forget_translations(run);
             let target = to + (address - from);
             let mapped = self
                 .table

@@ -55,6 +55,9 @@ fn is_ignored(signal: i32) -> bool {
 /// Passes signals on to `interrupt`'s guest, which runs on this thread, and ends it after `limit`.
 pub fn install(interrupt: Arc<Interrupt>, limit: Option<Duration>) {
     TARGET.store(Arc::into_raw(interrupt).cast_mut(), Ordering::SeqCst);
+    // SAFETY: ignoring a signal runs no code. Without it a guest that writes more than this process
+    // may (RLIMIT_FSIZE) to a volume would end it; the guest gets EFBIG instead.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     for signal in FORWARDED {
         if !is_ignored(signal) {
             handle(signal, forward);

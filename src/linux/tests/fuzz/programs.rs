@@ -307,10 +307,13 @@ fn what_is_wrong_with_a_malformed_program_is_said() {
         }
         assert_eq!(
             refusal(&world, &file),
-            format!("cannot execute /program: {reason}")
+            format!("cannot execute /program: {reason}; {REBUILD}")
         );
     }
 }
+
+/// What can be done about a file that is no program.
+const REBUILD: &str = "install or build it anew for x86-64 Linux";
 
 #[test]
 fn what_is_wrong_with_a_program_that_needs_another_is_said() {
@@ -325,26 +328,34 @@ fn what_is_wrong_with_a_program_that_needs_another_is_said() {
     world.add_program("empty", b"");
     let missing = std::io::Error::from_raw_os_error(libc::ENOENT);
     let denied = std::io::Error::from_raw_os_error(libc::EACCES);
+    let missing = format!("{missing}; check that the image has it");
+    let denied = format!("{denied}; it must be a regular file that is executable (chmod +x)");
+    let cut = format!("the file ends inside the ELF header; {REBUILD}");
+    let needs = "/program: its interpreter";
     let table: [(Vec<u8>, String); 8] = [
+        (b"".to_vec(), format!("/program: {cut}")),
+        (truncated, format!("/program: {cut}")),
         (
-            b"".to_vec(),
-            "/program: the file ends inside the ELF header".into(),
+            elf::interpreted("/nothing"),
+            format!("{needs} /nothing: {missing}"),
         ),
+        (elf::interpreted("/dir"), format!("{needs} /dir: {denied}")),
         (
-            truncated,
-            "/program: the file ends inside the ELF header".into(),
+            elf::interpreted("/file"),
+            format!("{needs} /file: {denied}"),
         ),
-        (elf::interpreted("/nothing"), format!("/nothing: {missing}")),
-        (elf::interpreted("/dir"), format!("/dir: {denied}")),
-        (elf::interpreted("/file"), format!("/file: {denied}")),
         (
             elf::interpreted("/no-elf"),
-            "/no-elf: the file ends inside the ELF header".into(),
+            format!("{needs} /no-elf: {cut}"),
         ),
-        (b"#!/nothing\n".to_vec(), format!("/nothing: {missing}")),
+        (
+            b"#!/nothing\n".to_vec(),
+            format!("{needs} /nothing: {missing}"),
+        ),
         (
             b"#!/program\n".to_vec(),
-            "/program: more than 5 scripts are each other's interpreter".into(),
+            "/program: more than 5 scripts are each other's interpreter; name a program behind #!"
+                .into(),
         ),
     ];
     for (file, reason) in table {

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ElfError {
     /// Reading the file failed.
-    #[error("cannot read the file")]
+    #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
     /// The file is shorter than an ELF header.
     #[error("the file ends inside the ELF header")]
