@@ -20,10 +20,15 @@ fn lengths_and_offsets_are_checked() {
     let arguments = |length, offset| Arguments([3, 0x1000, length, offset, 0, 0]);
     assert_eq!(one_buffer(&arguments(5, 0)), Ok([buffer(0x1000, 5)]));
     assert_eq!(
-        one_buffer(&arguments(i64::MAX as u64, 0)),
+        one_buffer(&arguments(1 << 46, 0)),
         Ok([buffer(0x1000, COUNT_MAX)])
     );
-    assert_eq!(one_buffer(&arguments(u64::MAX, 0)), Err(Errno::FAULT));
+    for beyond_user_space in [i64::MAX as u64, u64::MAX] {
+        assert_eq!(
+            one_buffer(&arguments(beyond_user_space, 0)),
+            Err(Errno::FAULT)
+        );
+    }
     assert_eq!(position(&arguments(0, 1 << 40)), Ok(Position::At(1 << 40)));
     assert_eq!(position(&arguments(0, u64::MAX)), Err(Errno::INVAL));
 }
