@@ -30,9 +30,8 @@ pub(crate) fn global(text: Text, boot_id: &str, view: &dyn ProcView) -> Result<V
         Text::Stat => system_stat(view),
         Text::Uptime => {
             // Cut, not rounded: it is never ahead of the clock.
-            let seconds = |time: Duration| {
-                format!("{}.{:02}", time.as_secs(), time.subsec_millis() / 10)
-            };
+            let seconds =
+                |time: Duration| format!("{}.{:02}", time.as_secs(), time.subsec_millis() / 10);
             let (up, cpu) = (view.uptime(), view.cpu_time());
             let idle = up.saturating_sub(cpu.user + cpu.system);
             format!("{} {}\n", seconds(up), seconds(idle))

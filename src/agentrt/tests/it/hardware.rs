@@ -298,23 +298,39 @@ fn odd_instructions() {
         ("out to the port of syscalls", "b827000000e620"),
         ("out of a word", "b82700000066e720"),
         ("in from the port of syscalls", "e420"),
-        ("rep outs to the port of syscalls", "488d35f9ffffffb905000000b82700000066ba2000f36e"),
-        ("rep ins from the port of syscalls", "488d3df9ffffffb90500000066ba2000f36c"),
+        (
+            "rep outs to the port of syscalls",
+            "488d35f9ffffffb905000000b82700000066ba2000f36e",
+        ),
+        (
+            "rep ins from the port of syscalls",
+            "488d3df9ffffffb90500000066ba2000f36c",
+        ),
         ("far return to ring 0", "6a10488d05040000005048cb9090"),
         ("iret to ring 0", "4889e06a18509c6a10488d05040000005048cf90"),
-        ("syscall in 32-bit mode", "6a23488d05040000005048cbb8140000000f05"),
+        (
+            "syscall in 32-bit mode",
+            "6a23488d05040000005048cbb8140000000f05",
+        ),
         ("all flags", "68ffff3f009d9090"),
         ("single step into a syscall", "b82700000068020300009d0f0590"),
-        ("stack that is not canonical", "4989e148bc0000000000800000b86e0000000f054c89cc"),
+        (
+            "stack that is not canonical",
+            "4989e148bc0000000000800000b86e0000000f054c89cc",
+        ),
         ("jump to ring 0", "48c7c000300081ffe0"),
     ];
     for (what, code) in codes {
         let job = python(&(machine_code(code) + "f()")).option("--timeout=20s");
         let outcome = job.guest();
         eprintln!("{what}: {:?}", outcome.ended);
-        let fine = matches!(outcome.ended, Ended::Exit(0) | Ended::Signal(4 | 5 | 7 | 8 | 11));
+        let fine = matches!(
+            outcome.ended,
+            Ended::Exit(0) | Ended::Signal(4 | 5 | 7 | 8 | 11)
+        );
         // Software KVM does not enter a guest whose stack pointer is not canonical.
-        let refused = what.contains("canonical") && outcome.err().contains("virtual machine failed");
+        let refused =
+            what.contains("canonical") && outcome.err().contains("virtual machine failed");
         assert!(fine || refused, "{what}: {outcome:?}");
     }
 }
