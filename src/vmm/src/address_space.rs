@@ -195,21 +195,18 @@ impl AddressSpace {
     /// Unmaps pages of the given ranges that were mapped ahead but never touched, which loses
     /// nothing, and frees them. Ranges are (address, pages) of memory that is zero until written.
     pub fn reclaim_untouched(&mut self, ranges: &[(u64, u64)]) {
-        let resident = self.memory.resident();
+        let backed = self.memory.backed();
+        let is_backed = |page: u64| backed.get((page / PAGE_SIZE) as usize) != Some(&false);
         for &(address, pages) in ranges {
-            let mut untouched = Vec::new();
+            let mut untouched = Runs::default();
             self.table
                 .for_each_page(&self.memory, address, pages, |virtual_address, page| {
-                    if !resident
-                        .get((page / PAGE_SIZE) as usize)
-                        .copied()
-                        .unwrap_or(true)
-                    {
+                    if !is_backed(page) {
                         untouched.push(virtual_address);
                     }
                 });
-            for virtual_address in untouched {
-                self.unmap(virtual_address, 1);
+            for run in untouched.0 {
+                self.unmap(run.start, run.pages);
             }
         }
     }
@@ -225,14 +222,14 @@ impl AddressSpace {
     /// Pages of guest memory that the host backs, page tables included.
     pub fn resident_pages(&self) -> u64 {
         self.memory
-            .resident()
+            .backed()
             .into_iter()
-            .filter(|&resident| resident)
+            .filter(|&backed| backed)
             .count() as u64
     }
 }
 
-/// Pages gathered into consecutive runs.
+/// Pages gathered into consecutive runs, be they guest-physical or guest-virtual.
 #[derive(Default)]
 struct Runs(Vec<PhysicalRun>);
 

@@ -4,6 +4,9 @@
 //! Memslots are registered as allocation reaches them, because KVM allocates 8 bytes for each page
 //! of a memslot when shadow paging is in use.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
 use agentrt_shim_abi::PAGE_SIZE;
 use kvm_bindings::kvm_userspace_memory_region;
 use kvm_ioctls::VmFd;
@@ -22,6 +25,11 @@ const HUGE_PAGES_SPARED: u64 = 16;
 
 /// Smallest and largest size of a guest's memory in bytes.
 pub const MEMORY_RANGE: std::ops::RangeInclusive<u64> = (8 << 20)..=(1 << 40);
+
+/// Bytes of an entry of /proc/self/pagemap, and its bits for "present" and "swapped" (kernel doc
+/// admin-guide/mm/pagemap).
+const PAGEMAP_ENTRY: usize = 8;
+const PAGEMAP_BACKED: u64 = 1 << 63 | 1 << 62;
 
 /// No guest-physical page is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -210,26 +218,23 @@ impl GuestMemory {
         }
     }
 
-    /// For each page of the memory up to the highest allocated one: is it backed by host memory?
-    pub fn resident(&self) -> Vec<bool> {
-        let pages = (self.allocator.high_water.min(self.size() / PAGE_SIZE)) as usize;
-        let mut vector = vec![0u8; pages];
-        let Some(slice) = self.slice(0, pages * PAGE_SIZE as usize) else {
-            return Vec::new();
-        };
-        // SAFETY: the range is inside our own mapping and the vector has one byte for each page of
-        // it (mincore(2)).
-        let done = unsafe {
-            libc::mincore(
-                slice.ptr_guard_mut().as_ptr().cast(),
-                slice.len(),
-                vector.as_mut_ptr(),
-            )
-        };
-        if done != 0 {
-            return Vec::new();
+    /// For each page of the memory up to the highest allocated one: does the host keep something
+    /// for it, in memory or in swap? All of them do if the host does not tell.
+    pub fn backed(&self) -> Vec<bool> {
+        let pages = self.allocator.high_water.min(self.size() / PAGE_SIZE);
+        let mut entries = vec![0; pages as usize * PAGEMAP_ENTRY];
+        let position = self.region.as_ptr() as u64 / PAGE_SIZE * PAGEMAP_ENTRY as u64;
+        let read = File::open("/proc/self/pagemap")
+            .and_then(|pagemap| pagemap.read_exact_at(&mut entries, position));
+        if read.is_err() {
+            return vec![true; pages as usize];
         }
-        vector.into_iter().map(|byte| byte & 1 != 0).collect()
+        entries
+            .as_chunks::<PAGEMAP_ENTRY>()
+            .0
+            .iter()
+            .map(|&entry| u64::from_ne_bytes(entry) & PAGEMAP_BACKED != 0)
+            .collect()
     }
 
     fn advise(&self, run: PhysicalRun, advice: i32) {
