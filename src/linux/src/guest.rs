@@ -15,13 +15,13 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Instant;
 
 use agentrt_loader::rewriter::Cache;
 use agentrt_vfs::{SetupError, Vfs};
 use agentrt_vmm::vcpu::{Exception, Failure, Route};
-use agentrt_vmm::{Exit, Protection, Syscall, Vcpu, Vm, VmError};
+use agentrt_vmm::{Exit, ImmediateExit, Protection, Syscall, Vcpu, Vm, VmError};
 use rustix::io::Errno;
 
 use crate::clock::Clock;
@@ -102,12 +102,13 @@ pub enum End {
     Failed(Failure),
 }
 
-/// Interrupts a guest from a signal handler on its thread, or before the run from anywhere.
+/// Interrupts a guest: at once from a signal handler on its thread, from elsewhere when it next
+/// stops or waits. Drop it when the guest has ended: it keeps the kernel's part of the virtual
+/// machine alive.
 pub struct Interrupt {
     signal: AtomicI32,
     expired: AtomicBool,
-    /// The `immediate_exit` byte of the vCPU, null once the guest is gone.
-    flag: AtomicPtr<u8>,
+    immediate_exit: ImmediateExit,
     event: OwnedFd,
 }
 
@@ -125,13 +126,7 @@ impl Interrupt {
     }
 
     fn kick(&self) {
-        let flag = self.flag.load(Ordering::SeqCst);
-        if !flag.is_null() {
-            // SAFETY: not null means that the guest, whose `kvm_run` page the flag is in, still
-            // lives: its drop clears the pointer first, on this same thread. KVM reads the byte
-            // only when KVM_RUN is entered, so a volatile write is enough.
-            unsafe { flag.write_volatile(1) };
-        }
+        self.immediate_exit.set();
         let one = 1u64.to_ne_bytes();
         // SAFETY: write(2) is async-signal-safe, the descriptor is open as long as `self` lives and
         // the buffer holds 8 bytes. A full eventfd counter is as good as a written one.
@@ -154,14 +149,6 @@ pub struct Guest {
     started: Instant,
 }
 
-impl Drop for Guest {
-    fn drop(&mut self) {
-        self.interrupt
-            .flag
-            .store(std::ptr::null_mut(), Ordering::SeqCst);
-    }
-}
-
 impl Guest {
     /// Makes a guest with its program loaded, ready to run.
     ///
@@ -173,7 +160,7 @@ impl Guest {
         let vfs = Vfs::new(config.files)?;
         let Vm {
             space,
-            mut vcpu,
+            vcpu,
             time_page,
         } = Vm::new(config.memory)?;
         let event = rustix::event::eventfd(
@@ -184,7 +171,7 @@ impl Guest {
         let interrupt = Arc::new(Interrupt {
             signal: AtomicI32::new(0),
             expired: AtomicBool::new(false),
-            flag: AtomicPtr::new(vcpu.immediate_exit_flag()),
+            immediate_exit: vcpu.immediate_exit()?,
             event,
         });
         let descriptors = Descriptors::default();

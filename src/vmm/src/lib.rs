@@ -8,6 +8,7 @@
 //! - [`ring0`]: descriptor tables and exception stubs, the only privileged code of a guest
 //! - [`vdso`]: the vDSO and the page by which it tells the time
 //! - `tsc`: the guest's time stamp counter
+//! - [`immediate_exit`]: stops a processor from outside
 //! - [`vcpu`]: runs the guest and decodes why it stopped
 //! - [`vm`]: puts the rooms together
 //!
@@ -16,6 +17,7 @@
 //! read and written only through `vm_memory`'s volatile accessors, never through references.
 
 pub mod address_space;
+pub mod immediate_exit;
 pub mod memory;
 pub mod page_table;
 pub mod platform;
@@ -26,6 +28,7 @@ pub mod vdso;
 pub mod vm;
 
 pub use address_space::AddressSpace;
+pub use immediate_exit::ImmediateExit;
 pub use memory::{GuestMemory, OutOfMemory, PhysicalRun};
 pub use page_table::Protection;
 pub use platform::Platform;

@@ -12,6 +12,7 @@ use kvm_bindings::{
 };
 use kvm_ioctls::{Kvm, SyncReg, VcpuExit, VcpuFd, VmFd};
 
+use crate::immediate_exit::ImmediateExit;
 use crate::memory::GuestMemory;
 use crate::platform::Platform;
 use crate::ring0::{self, frame};
@@ -240,11 +241,12 @@ impl Vcpu {
         sregs
     }
 
-    /// The flag that makes the next or the current [`Vcpu::run`] return [`Exit::Interrupted`]. A
-    /// signal handler on the thread that runs the guest may set it to 1 (KVM API documentation,
-    /// `immediate_exit`). Valid as long as this value lives.
-    pub fn immediate_exit_flag(&mut self) -> *mut u8 {
-        &raw mut self.fd.get_kvm_run().immediate_exit
+    /// What makes the next [`Vcpu::run`] return [`Exit::Interrupted`].
+    ///
+    /// # Errors
+    /// If its page cannot be mapped.
+    pub fn immediate_exit(&self) -> Result<ImmediateExit, VmError> {
+        ImmediateExit::of(&self.fd)
     }
 
     /// The kind of KVM that runs this processor.

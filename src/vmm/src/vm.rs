@@ -45,6 +45,9 @@ pub enum VmError {
     /// KVM refused registers.
     #[error("KVM refused the guest's registers: {0}")]
     Registers(kvm_ioctls::Error),
+    /// The page that a processor shares with its thread cannot be mapped.
+    #[error("cannot map the virtual processor's page: {0}")]
+    RunPage(std::io::Error),
     /// KVM refused the MSRs that `syscall` needs.
     #[error("KVM refused MSR_STAR, MSR_LSTAR or MSR_FMASK")]
     Msrs,

@@ -323,7 +323,6 @@ fn odd_instructions() {
     for (what, code) in codes {
         let job = python(&(machine_code(code) + "f()")).option("--timeout=20s");
         let outcome = job.guest();
-        eprintln!("{what}: {:?}", outcome.ended);
         let fine = matches!(
             outcome.ended,
             Ended::Exit(0) | Ended::Signal(4 | 5 | 7 | 8 | 11)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::harness::{ENVIRONMENT, Ended, Job, listing, scratch, tests};
+use super::harness::{ENVIRONMENT, Ended, Job, listing, process, scratch, tests};
 
 tests![
     environment_is_clean,
@@ -23,6 +23,7 @@ tests![
     volume_with_colons,
     memory_limit,
     timeout,
+    timeout_while_reading,
     help_and_version,
 ];
 
@@ -272,6 +273,15 @@ fn timeout() {
         .limit(Duration::from_secs(10))
         .guest()
         .ok();
+}
+
+/// A program that waits for input, which its starter keeps open.
+fn timeout_while_reading() {
+    let job = Job::new(["/bin/cat"]).option("--timeout=300ms");
+    let mut child = process::spawn(job.guest_command());
+    let _input = child.stdin.take();
+    let outcome = process::finish_child(child, Vec::new(), Duration::from_secs(20));
+    assert_eq!(outcome.expect("an end in time").ended, Ended::Exit(124));
 }
 
 fn help_and_version() {

@@ -6,6 +6,7 @@ use agentrt_vmm::Protection;
 use rustix::io::Errno;
 use syscalls::Sysno;
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::area::{Area, Backing};
@@ -249,16 +250,8 @@ fn mincore(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 }
 
 fn mlock(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
-    let start = super::page_floor(arguments.address(0));
-    let end = arguments
-        .address(0)
-        .checked_add(arguments.u64(1))
-        .ok_or(Errno::INVAL)?;
-    let range = user_range(start, end - start).ok_or(Errno::NOMEM)?;
-    if !guest.task.mm.is_mapped(range.clone()) {
-        return Err(Errno::NOMEM.into());
-    }
     // Guest memory is never swapped out by the guest: to be there is to be locked.
+    let range = locked_range(guest, arguments)?;
     guest.task.mm.populate(range);
     Ok(0)
 }
@@ -271,17 +264,22 @@ fn mlock2(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 }
 
 fn munlock(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
+    locked_range(guest, arguments)?;
+    Ok(0)
+}
+
+/// The mapped pages that a lock is for (mlock(2)); the address need not be aligned.
+fn locked_range(guest: &Guest, arguments: &Arguments) -> Result<Range<u64>> {
     let start = super::page_floor(arguments.address(0));
     let end = arguments
         .address(0)
         .checked_add(arguments.u64(1))
         .ok_or(Errno::INVAL)?;
     let range = user_range(start, end - start).ok_or(Errno::NOMEM)?;
-    if guest.task.mm.is_mapped(range) {
-        Ok(0)
-    } else {
-        Err(Errno::NOMEM.into())
+    if !guest.task.mm.is_mapped(range.clone()) {
+        return Err(Errno::NOMEM.into());
     }
+    Ok(range)
 }
 
 /// A guest has one memory node: every policy comes to the same.
