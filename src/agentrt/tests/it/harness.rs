@@ -163,3 +163,19 @@ pub fn excerpt(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+/// Signals that the tests were started with ignored (by nohup, or in the background of a script)
+/// would be ignored by every program that they start.
+pub fn take_default_signals() {
+    for signal in [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+    ] {
+        // SAFETY: the default action runs no code of this process; no other thread exists yet.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}

@@ -32,6 +32,7 @@ mod vdso;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    harness::take_default_signals();
     let arguments = libtest_mimic::Arguments::from_args();
     let trials = [
         run::tests(),
