@@ -135,6 +135,8 @@ pub fn handler(number: Sysno) -> Option<Handler> {
         Sysno::set_robust_list => set_robust_list,
         Sysno::futex => futex,
         Sysno::getrandom => getrandom,
+        // No call that makes a child is served, so there is none to wait for.
+        Sysno::wait4 | Sysno::waitid => |_, _| Err(Errno::CHILD.into()),
         Sysno::exit | Sysno::exit_group => exit,
         _ => return None,
     })
