@@ -208,7 +208,6 @@ fn map_interpreter(mm: &mut Mm, interpreter: &Binary) -> Result<u64, Errno> {
 }
 
 fn map_segments(mm: &mut Mm, binary: &Binary, bias: u64) -> Result<(), Errno> {
-    let path: Rc<[u8]> = binary.path.as_slice().into();
     for segment in &binary.image.segments {
         let protection = Protection {
             read: segment.protection.read,
@@ -228,9 +227,9 @@ fn map_segments(mm: &mut Mm, binary: &Binary, bias: u64) -> Result<(), Errno> {
             zeros_from = page_ceil(file_end).ok_or(Errno::NOMEM)?;
             let backing = Backing::File {
                 file: Rc::clone(&binary.file),
-                path: Rc::clone(&path),
                 offset: page_floor(segment.file_offset),
                 write_back: false,
+                identity: None,
                 patches: Rc::default(),
             };
             let area = Area {

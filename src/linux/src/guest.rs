@@ -470,7 +470,7 @@ impl Guest {
     }
 
     fn finish(&mut self) {
-        self.task.mm.clear_shared();
+        self.task.mm.sync_all_shared();
         self.stats.wall = self.started.elapsed();
         let used = self.task.used_cpu_time();
         self.stats.cpu = used.user + used.system;

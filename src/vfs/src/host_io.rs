@@ -25,6 +25,7 @@ const LISTING_BUFFER: usize = 32 << 10;
 pub(crate) struct HostDir {
     root: OwnedFd,
     is_file: bool,
+    resolve: ResolveFlags,
 }
 
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH
@@ -32,9 +33,24 @@ const RESOLVE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_MAGICLINKS);
 
 impl HostDir {
-    /// `root` is an `O_PATH` descriptor of a directory, or of a file if `is_file`.
-    pub(crate) fn new(root: OwnedFd, is_file: bool) -> HostDir {
-        HostDir { root, is_file }
+    /// `root` is an `O_PATH` descriptor of a directory, and what the host has mounted below
+    /// belongs to it.
+    pub(crate) fn across_mounts(root: OwnedFd) -> HostDir {
+        HostDir {
+            root,
+            is_file: false,
+            resolve: RESOLVE,
+        }
+    }
+
+    /// `root` is an `O_PATH` descriptor of a directory, or of a file if `is_file`. What the host
+    /// has mounted below answers EXDEV.
+    pub(crate) fn within_mount(root: OwnedFd, is_file: bool) -> HostDir {
+        HostDir {
+            root,
+            is_file,
+            resolve: RESOLVE | ResolveFlags::NO_XDEV,
+        }
     }
 
     pub(crate) fn is_file(&self) -> bool {
@@ -46,7 +62,7 @@ impl HostDir {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         if !self.is_file {
             let path = if path.is_empty() { b"." } else { path };
-            return retry(|| rustix::fs::openat2(&self.root, path, flags, mode, RESOLVE));
+            return retry(|| rustix::fs::openat2(&self.root, path, flags, mode, self.resolve));
         }
         if !path.is_empty() {
             return Err(Errno::NOTDIR);
@@ -65,6 +81,18 @@ impl HostDir {
 
     pub(crate) fn statx(&self, path: &[u8]) -> Result<Statx> {
         statx_of(self.handle(path)?.as_fd())
+    }
+
+    /// Type and permissions of `name` directly below the root, also if it is a mount point.
+    pub(crate) fn mode_of(&self, name: &[u8]) -> Result<u32> {
+        let found = match self.statx(name) {
+            Err(Errno::XDEV) => {
+                let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+                rustix::fs::statx(&self.root, name, flags, StatxFlags::TYPE)
+            }
+            found => found,
+        };
+        Ok(found?.stx_mode.into())
     }
 
     pub(crate) fn readlink(&self, path: &[u8]) -> Result<Vec<u8>> {
@@ -99,6 +127,36 @@ impl HostDir {
         }
         Ok(listing)
     }
+}
+
+/// File systems through which the host's kernel is seen or steered, by their numbers in
+/// `linux/magic.h`.
+const KERNEL_FILE_SYSTEMS: &[u32] = &[
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0xf97c_ff8c, // selinuxfs
+    0x4341_5d53, // smackfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0xcafe_4a11, // bpf
+    0x6e73_6673, // nsfs
+    0x6165_676c, // pstore
+    0xde5e_81e4, // efivarfs
+    0x1980_0202, // mqueue
+    0x4249_4e4d, // binfmt_misc
+    0x6265_6570, // configfs
+    0x6573_5543, // fusectl
+    0x1cd1,      // devpts
+];
+
+/// Whether the node shows the host's kernel, not a file.
+pub(crate) fn is_on_kernel_file_system(node: BorrowedFd<'_>) -> Result<bool> {
+    // The field is a long, the numbers are 32 bits wide.
+    let magic = rustix::fs::fstatfs(node)?.f_type as u32;
+    Ok(KERNEL_FILE_SYSTEMS.contains(&magic))
 }
 
 fn refuse_special(mode: u32) -> Result<()> {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use crate::budget::Budget;
-use crate::host_io::{HostDir, Listing, stat_from, statx_of};
+use crate::host_io::{HostDir, Listing, is_on_kernel_file_system, stat_from, statx_of};
 use crate::mount::DEVICES_PER_MOUNT;
 use crate::{OpenFlags, Result, Stat};
 
@@ -32,34 +32,11 @@ pub(crate) struct Found {
     pub(crate) is_kernel: bool,
 }
 
-/// File systems through which the host's kernel is seen or steered, by their numbers in
-/// `linux/magic.h`.
-const KERNEL_FILE_SYSTEMS: &[u32] = &[
-    0x9fa0,      // proc
-    0x6265_6572, // sysfs
-    0x6462_6720, // debugfs
-    0x7472_6163, // tracefs
-    0x7363_6673, // securityfs
-    0xf97c_ff8c, // selinuxfs
-    0x4341_5d53, // smackfs
-    0x0027_e0eb, // cgroup
-    0x6367_7270, // cgroup2
-    0xcafe_4a11, // bpf
-    0x6e73_6673, // nsfs
-    0x6165_676c, // pstore
-    0xde5e_81e4, // efivarfs
-    0x1980_0202, // mqueue
-    0x4249_4e4d, // binfmt_misc
-    0x6265_6570, // configfs
-    0x6573_5543, // fusectl
-    0x1cd1,      // devpts
-];
-
 impl Image {
     /// `root` is an `O_PATH` descriptor of the image's directory.
     pub(crate) fn new(root: OwnedFd) -> Image {
         Image {
-            dir: HostDir::new(root, false),
+            dir: HostDir::across_mounts(root),
             devices: RefCell::new(Vec::new()),
         }
     }
@@ -73,9 +50,7 @@ impl Image {
         let index = match devices.iter().position(|known| known.number == number) {
             Some(index) => index,
             None => {
-                // The field is a long, the numbers are 32 bits wide.
-                let magic = rustix::fs::fstatfs(&handle)?.f_type as u32;
-                let is_kernel = KERNEL_FILE_SYSTEMS.contains(&magic);
+                let is_kernel = is_on_kernel_file_system(handle.as_fd())?;
                 devices.push(HostDevice { number, is_kernel });
                 devices.len() - 1
             }

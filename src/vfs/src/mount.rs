@@ -6,8 +6,8 @@ use rustix::io::Errno;
 
 use crate::overlay::Node;
 use crate::procfs::ProcNode;
-use crate::volume::VolumeNode;
-use crate::{FileKind, ProcView, Result, Stat, TimeUpdate, XattrSet};
+use crate::volume::{Descent, VolumeNode};
+use crate::{FileKind, PATH_MAX, ProcView, Result, Stat, TimeUpdate, XattrSet};
 
 /// Device numbers that one mount may use.
 pub(crate) const DEVICES_PER_MOUNT: u64 = 256;
@@ -110,10 +110,16 @@ impl Location {
     }
 
     /// The node `name` in this directory, mounts left aside. Not for `.` and `..`.
-    pub(crate) fn child(&self, view: &dyn ProcView, name: &[u8]) -> Result<Location> {
+    /// `descent` is that of the walk.
+    pub(crate) fn child(
+        &self,
+        view: &dyn ProcView,
+        name: &[u8],
+        descent: &mut Descent,
+    ) -> Result<Location> {
         let node = match &self.node {
             NodeRef::Tree(node) => NodeRef::Tree(node.child(name)?),
-            NodeRef::Volume(node) => NodeRef::Volume(node.child(name)?),
+            NodeRef::Volume(node) => NodeRef::Volume(node.child(name, descent)?),
             NodeRef::Proc(node) => NodeRef::Proc(node.child(view, name)?),
         };
         Ok(self.with(node))
@@ -214,12 +220,31 @@ impl Location {
     }
 
     /// Absolute path in the guest, `" (deleted)"` behind it if the node has no name any more.
+    /// Of a path that is too long for the guest to use, `(too long)` and its end.
     pub fn path(&self) -> Vec<u8> {
-        // Collected from the leaf upwards, then turned round.
-        let mut names: Vec<Vec<u8>> = Vec::new();
+        let (path, whole) = self.end_of_path();
+        match whole {
+            true => path,
+            false => [b"(too long)", &path[..]].concat(),
+        }
+    }
+
+    /// The same; ENAMETOOLONG if it does not fit `PATH_MAX`, as `d_path` of the kernel has it.
+    pub(crate) fn whole_path(&self) -> Result<Vec<u8>> {
+        match self.end_of_path() {
+            (path, true) => Ok(path),
+            (_, false) => Err(Errno::NAMETOOLONG),
+        }
+    }
+
+    /// The path, or enough of its end to see that it is too long, and whether it is whole. A
+    /// guest can nest directories as deep as its quota goes: no caller pays for all of them.
+    fn end_of_path(&self) -> (Vec<u8>, bool) {
+        // Written from the leaf upwards, backwards.
+        let mut reversed = Vec::new();
         let mut deleted = false;
         let mut place = self.clone();
-        loop {
+        while reversed.len() < PATH_MAX {
             if place.is_mount_root() {
                 match &place.mount.covers {
                     Some(covers) => place = covers.clone(),
@@ -227,39 +252,38 @@ impl Location {
                 }
                 continue;
             }
-            match &place.node {
+            let above = match &place.node {
                 NodeRef::Tree(node) => {
                     deleted |= node.is_removed();
-                    let named = node.place.borrow().as_ref().map(|p| p.name.to_vec());
-                    names.push(named.unwrap_or_default());
-                    match node.parent() {
-                        Some(parent) => place = place.with(NodeRef::Tree(parent)),
-                        None => break,
+                    if let Some(place) = node.place.borrow().as_ref() {
+                        reversed.extend(place.name.iter().rev());
                     }
+                    node.parent().map(NodeRef::Tree)
                 }
                 NodeRef::Volume(node) => {
-                    names.push(node.path().to_vec());
-                    place = Location::root_of(&Rc::clone(&place.mount));
+                    reversed.extend(node.path().iter().rev());
+                    Some(place.mount.root.clone())
                 }
                 NodeRef::Proc(node) => {
-                    names.push(node.name());
-                    let parent = node.parent();
-                    place = place.with(NodeRef::Proc(parent));
+                    reversed.extend(node.name().iter().rev());
+                    Some(NodeRef::Proc(node.parent()))
                 }
+            };
+            reversed.push(b'/');
+            match above {
+                Some(node) => place = place.with(node),
+                None => break,
             }
         }
-        let mut path = Vec::new();
-        for name in names.iter().rev() {
-            path.push(b'/');
-            path.extend_from_slice(name);
+        if reversed.is_empty() {
+            reversed.push(b'/');
         }
-        if path.is_empty() {
-            path.push(b'/');
-        }
+        let whole = reversed.len() < PATH_MAX;
+        reversed.reverse();
         if deleted {
-            path.extend_from_slice(b" (deleted)");
+            reversed.extend_from_slice(b" (deleted)");
         }
-        path
+        (reversed, whole)
     }
 }
 

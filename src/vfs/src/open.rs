@@ -128,7 +128,8 @@ impl Vfs {
         if kind == FileKind::Directory && changes {
             return Err(Errno::ISDIR);
         }
-        if changes && kind == FileKind::Regular {
+        // Whatever the type: on a volume the node may be another one when it is opened.
+        if changes {
             place.mount.check_writable()?;
         }
         match place.node.clone() {
@@ -155,11 +156,8 @@ impl Vfs {
         }
         let stat = location.stat(view)?;
         let text = node.text(&self.mounts, &self.boot_id, view)?;
-        Ok(Opened::File(Box::new(ProcFile {
-            location,
-            stat,
-            text,
-        })))
+        let opened = ProcFile::open(location, stat, text, &self.tree.listings)?;
+        Ok(Opened::File(Box::new(opened)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rustix::io::Errno;
 use vm_memory::VolatileSlice;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Charge};
 use crate::host_io::Listing;
 use crate::memory_file::copy_to_guest;
 use crate::mount::Location;
@@ -15,9 +15,30 @@ use crate::{DirEntry, File, FileKind, ProcView, Result, Stat};
 
 /// An open file of `/proc`: its contents when it was opened.
 pub(crate) struct ProcFile {
-    pub(crate) location: Location,
-    pub(crate) stat: Stat,
-    pub(crate) text: Vec<u8>,
+    location: Location,
+    stat: Stat,
+    text: Box<[u8]>,
+    /// What the text takes of the budget of listings.
+    _charge: Charge,
+}
+
+impl ProcFile {
+    /// ENOMEM if this guest holds too much of `/proc` and of listings open.
+    pub(crate) fn open(
+        location: Location,
+        stat: Stat,
+        text: Vec<u8>,
+        listings: &Rc<Budget>,
+    ) -> Result<ProcFile> {
+        let charge = Charge::of(listings, text.len() as u64).map_err(|_| Errno::NOMEM)?;
+        Ok(ProcFile {
+            location,
+            stat,
+            // Without what the vector has to spare.
+            text: text.into_boxed_slice(),
+            _charge: charge,
+        })
+    }
 }
 
 impl File for ProcFile {

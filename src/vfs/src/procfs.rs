@@ -331,13 +331,19 @@ impl ProcNode {
     pub(crate) fn readlink(&self, mounts: &[Rc<Mount>], view: &dyn ProcView) -> Result<Vec<u8>> {
         let pid = view.pid();
         match self {
-            ProcNode::Descriptor { fd, .. } => Ok(view.fd(*fd).ok_or(Errno::NOENT)?.link),
+            ProcNode::Descriptor { fd, .. } => {
+                let fd = view.fd(*fd).ok_or(Errno::NOENT)?;
+                match fd.location {
+                    Some(place) => place.whole_path(),
+                    None => Ok(fd.link),
+                }
+            }
             ProcNode::Link { link, .. } => Ok(match link {
                 Link::SelfProcess => pid.to_string().into_bytes(),
                 Link::ThreadSelf => format!("{pid}/task/{pid}").into_bytes(),
                 Link::Mounts => b"self/mounts".to_vec(),
-                Link::Executable => view.exe().ok_or(Errno::NOENT)?.path(),
-                Link::CurrentDirectory => view.cwd().path(),
+                Link::Executable => view.exe().ok_or(Errno::NOENT)?.whole_path()?,
+                Link::CurrentDirectory => view.cwd().whole_path()?,
                 Link::Root => mounts.first().map_or(Vec::new(), |_| b"/".to_vec()),
             }),
             _ => Err(Errno::INVAL),
@@ -441,13 +447,13 @@ impl Directory {
             }
             Directory::Descriptors(..) => {
                 let fd = parse_number(name)?;
-                view.fd(fd)?;
-                Some(ProcNode::Descriptor { in_: self, fd })
+                view.has_fd(fd)
+                    .then_some(ProcNode::Descriptor { in_: self, fd })
             }
             Directory::DescriptorInfos(..) => {
                 let fd = parse_number(name)?;
-                view.fd(fd)?;
-                Some(ProcNode::DescriptorInfo { in_: self, fd })
+                view.has_fd(fd)
+                    .then_some(ProcNode::DescriptorInfo { in_: self, fd })
             }
             Directory::Sys(index) => {
                 let below = sysctl_children(index).find(|(_, d)| d.name.as_bytes() == name);

@@ -1,7 +1,7 @@
 //! What a tree is made of, and making it.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -11,12 +11,12 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::budget::Budget;
-use crate::host_io::{HostDir, statx_of};
+use crate::host_io::{HostDir, is_on_kernel_file_system, statx_of};
 use crate::image::Image;
 use crate::mount::{Location, Mount, NodeRef};
 use crate::overlay::{NewNode, Node, Tree, TreeOptions};
 use crate::procfs::ProcNode;
-use crate::volume::{VolumeNode, VolumeRoot};
+use crate::volume::{Descent, VolumeNode, VolumeRoot};
 use crate::{FileKind, devfs, proc_text, sysfs, walk};
 
 /// Bytes of the writable layer unless configured otherwise.
@@ -68,7 +68,9 @@ impl Config {
 /// A host directory or regular file, mounted in the guest.
 #[derive(Clone, Debug)]
 pub struct Volume {
-    /// Where it is on the host; symlinks are followed.
+    /// Where it is on the host; symlinks are followed. What the host has mounted below it is
+    /// no part of it (EXDEV): that takes a volume of its own. `/proc`, `/sys` and their kind
+    /// are refused.
     pub host: PathBuf,
     /// Where the guest sees it: an absolute path without `..`. What is missing there is made.
     pub guest: PathBuf,
@@ -99,6 +101,15 @@ pub enum SetupError {
     /// A volume is neither directory nor regular file.
     #[error("volume {host:?} is neither a directory nor a regular file; only those can be mounted")]
     VolumeKind {
+        /// The path on the host.
+        host: PathBuf,
+    },
+    /// A volume is on `/proc`, `/sys` or another file system that shows the host's kernel.
+    #[error(
+        "volume {host:?} is on a file system of the host's kernel (/proc, /sys or their kind), \
+         which would show the host to the guest; mount files of the host instead"
+    )]
+    VolumeKernel {
         /// The path on the host.
         host: PathBuf,
     },
@@ -274,12 +285,13 @@ impl Builder {
     ) -> crate::Result<Location> {
         let mut here = self.root()?;
         let mut links = 0;
+        let mut descent = Descent::default();
         while let Some(name) = pending.pop_front() {
             if name == b".." {
                 here = here.parent()?;
                 continue;
             }
-            let child = match child(&here, &name) {
+            let child = match child(&here, &name, &mut descent) {
                 Err(Errno::NOENT) => match missing {
                     Some(last) if pending.is_empty() => make(&here, &name, last)?,
                     Some(_) => make(&here, &name, FileKind::Directory)?,
@@ -371,15 +383,18 @@ impl Builder {
             reason,
         };
         let fd: OwnedFd = rustix::fs::open(&volume.host, flags, Mode::empty()).map_err(failed)?;
-        let mode = statx_of(std::os::fd::AsFd::as_fd(&fd))
+        let mode = statx_of(fd.as_fd())
             .map_err(failed)?
             .stx_mode;
         let kind = FileKind::from_mode(mode.into());
         if !matches!(kind, FileKind::Directory | FileKind::Regular) {
             return Err(SetupError::VolumeKind { host });
         }
+        if is_on_kernel_file_system(fd.as_fd()).map_err(failed)? {
+            return Err(SetupError::VolumeKernel { host });
+        }
         let root = Rc::new(VolumeRoot {
-            dir: HostDir::new(fd, kind == FileKind::Regular),
+            dir: HostDir::within_mount(fd, kind == FileKind::Regular),
             listings: Rc::clone(listings),
         });
         let node = NodeRef::Volume(VolumeNode::root(&root));
@@ -430,10 +445,10 @@ impl Builder {
     }
 }
 
-fn child(directory: &Location, name: &[u8]) -> crate::Result<Location> {
+fn child(directory: &Location, name: &[u8], descent: &mut Descent) -> crate::Result<Location> {
     let node = match &directory.node {
         NodeRef::Tree(node) => NodeRef::Tree(node.child(name)?),
-        NodeRef::Volume(node) => NodeRef::Volume(node.child(name)?),
+        NodeRef::Volume(node) => NodeRef::Volume(node.child(name, descent)?),
         // What `/proc` holds depends on a process, and there is none yet.
         NodeRef::Proc(_) => return Err(Errno::PERM),
     };

@@ -48,6 +48,9 @@ impl ProcView for TestView {
     fn fds(&self) -> Vec<i32> {
         self.fds.keys().copied().collect()
     }
+    fn has_fd(&self, fd: i32) -> bool {
+        self.fds.contains_key(&fd)
+    }
     fn fd(&self, fd: i32) -> Option<FdView> {
         self.fds.get(&fd).cloned()
     }

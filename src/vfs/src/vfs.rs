@@ -63,7 +63,8 @@ impl Vfs {
         self.root.clone()
     }
 
-    /// Absolute guest path of `place`; ends in ` (deleted)` if it has no name any more.
+    /// Absolute guest path of `place`; ends in ` (deleted)` if it has no name any more, and
+    /// begins with `(too long)`, not with a slash, if it does not fit `PATH_MAX`.
     pub fn path_of(&self, place: &Location) -> Vec<u8> {
         place.path()
     }

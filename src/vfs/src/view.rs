@@ -30,6 +30,8 @@ pub trait ProcView {
     fn umask(&self) -> u32;
     /// Numbers of the open descriptors, ascending.
     fn fds(&self) -> Vec<i32>;
+    /// Whether descriptor `fd` is open. Asked for every entry of `/proc/self/fd`.
+    fn has_fd(&self, fd: i32) -> bool;
     /// What is known of descriptor `fd`; `None` if it is not open.
     fn fd(&self, fd: i32) -> Option<FdView>;
     /// `fstat` of descriptor `fd`; EBADF if it is not open.
@@ -51,7 +53,8 @@ pub trait ProcView {
 /// One open descriptor.
 #[derive(Clone)]
 pub struct FdView {
-    /// Text of `/proc/self/fd/N`: a path, `pipe:[7]`, `anon_inode:[eventfd]`, ….
+    /// Text of `/proc/self/fd/N` without a `location`: `pipe:[7]`, `anon_inode:[eventfd]`, ….
+    /// A file of the tree shows its path there, so this is empty.
     pub link: Vec<u8>,
     /// Where it is in the tree, if it is a file of the tree.
     pub location: Option<Location>,

@@ -7,6 +7,14 @@
 //! The guest runs as root. Nodes of the host user who runs this process show as root's, so that
 //! what the guest creates is its own. It can neither give files to anybody else nor set set-id
 //! bits nor make devices, FIFOs or sockets. The host's umask applies to what is created.
+//!
+//! A volume is one mount of the host. What the host has mounted below is no part of it: such a
+//! mount point has a name and a type, so that another volume can cover it, and every use of it
+//! is EXDEV. So `/proc` and its kind do not show through a volume that holds them, however the
+//! guest renames what is around, and a volume of such a file system is refused when the tree is
+//! made.
+
+mod descent;
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -16,12 +24,14 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use vm_memory::VolatileSlice;
 
+pub(crate) use descent::Descent;
+
 use crate::budget::Budget;
 use crate::host_io::{self, HostDir, Listing, stat_from, statx_of};
 use crate::mount::{Location, NodeRef};
 use crate::tree_file::read_listing;
 use crate::{
-    DirEntry, File, FileKind, NAME_MAX, OpenFlags, Result, Stat, StatFs, TimeUpdate, Timestamp,
+    DirEntry, File, FileKind, OpenFlags, Result, Stat, StatFs, TimeUpdate, Timestamp,
 };
 
 #[derive(Debug)]
@@ -128,17 +138,9 @@ impl VolumeNode {
         }
     }
 
-    pub(crate) fn child(&self, name: &[u8]) -> Result<VolumeNode> {
-        if name.len() > NAME_MAX {
-            return Err(Errno::NAMETOOLONG);
-        }
-        let path = self.join(name);
-        let mode = self.volume.dir.statx(&path)?.stx_mode;
-        Ok(VolumeNode {
-            volume: Rc::clone(&self.volume),
-            path: path.into(),
-            kind: FileKind::from_mode(mode.into()),
-        })
+    /// The node `name`, which is not `.` or `..`, as part of the walk of `descent`.
+    pub(crate) fn child(&self, name: &[u8], descent: &mut Descent) -> Result<VolumeNode> {
+        descent.child(self, name)
     }
 
     pub(crate) fn parent(&self) -> VolumeNode {
@@ -186,6 +188,8 @@ impl VolumeNode {
             let path = descriptor_path(&handle);
             return rustix::fs::utimensat(rustix::fs::CWD, path, &times, AtFlags::empty());
         }
+        // Another mount on the way to the node, or on it, is noticed here only.
+        self.handle()?;
         let (directory, name) = (self.parent().directory()?, last_name(&self.path).1);
         rustix::fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW)
     }

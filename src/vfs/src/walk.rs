@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::mount::{Location, Mount, NodeRef};
 use crate::procfs::MagicLink;
+use crate::volume::Descent;
 use crate::{FileKind, PATH_MAX, ProcView, ResolveFlags, Result};
 
 /// Most symlinks of one walk (`MAXSYMLINKS` of `linux/namei.h`).
@@ -103,6 +104,7 @@ struct Walker<'a> {
     base: &'a Location,
     here: Location,
     links: u32,
+    descent: Descent,
 }
 
 pub(crate) fn resolve(
@@ -134,6 +136,7 @@ pub(crate) fn resolve(
         base,
         here: base.clone(),
         links: 0,
+        descent: Descent::default(),
     };
     walker.run(path.to_vec())
 }
@@ -257,7 +260,7 @@ impl Walker<'_> {
         if is_last && slash && self.walk.slash == Slash::Refused {
             return Err(Errno::ISDIR);
         }
-        let child = match self.here.child(self.view, name) {
+        let child = match self.here.child(self.view, name, &mut self.descent) {
             Ok(child) => cross(self.mounts, child),
             Err(Errno::NOENT) if is_last => return Ok(Step::Done(Target::Missing)),
             Err(error) => return Err(error),

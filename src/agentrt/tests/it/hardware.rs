@@ -27,7 +27,7 @@ tests![
     sites_are_rewritten,
     trace,
     odd_stacks,
-    odd_instructions,
+    ports,
 ];
 
 /// Emulation is slow.
@@ -286,50 +286,26 @@ fn odd_stacks() {
     );
 }
 
-/// Ways to leave ring 3 or the machine that a program has no use for: it goes on or dies of it, and
-/// the machine does not fail.
-fn odd_instructions() {
+/// The port that the shim writes to is open to the whole of ring 3 on hardware KVM: what is written
+/// there is a syscall, and all other input and output ends the program.
+fn ports() {
+    let getppid = "b86e000000";
     let codes = [
-        ("vmcall", "31c00f01c1"),
-        ("vmmcall", "31c00f01d9"),
-        ("vmrun", "0f01d8"),
-        ("sysenter", "0f34"),
-        ("sysret", "480f07"),
-        ("out to the port of syscalls", "b827000000e620"),
-        ("out of a word", "b82700000066e720"),
-        ("in from the port of syscalls", "e420"),
+        ("out", format!("{getppid}e620")),
+        ("out of a word", format!("{getppid}66e720")),
+        ("out to a stub's port", "e60e".to_owned()),
+        ("in", "e420".to_owned()),
         (
-            "rep outs to the port of syscalls",
-            "488d35f9ffffffb905000000b82700000066ba2000f36e",
+            "rep outs",
+            format!("488d35f9ffffffb905000000{getppid}66ba2000f36e"),
         ),
-        (
-            "rep ins from the port of syscalls",
-            "488d3df9ffffffb90500000066ba2000f36c",
-        ),
-        ("far return to ring 0", "6a10488d05040000005048cb9090"),
-        ("iret to ring 0", "4889e06a18509c6a10488d05040000005048cf90"),
-        (
-            "syscall in 32-bit mode",
-            "6a23488d05040000005048cbb8140000000f05",
-        ),
-        ("all flags", "68ffff3f009d9090"),
-        ("single step into a syscall", "b82700000068020300009d0f0590"),
-        (
-            "stack that is not canonical",
-            "4989e148bc0000000000800000b86e0000000f054c89cc",
-        ),
-        ("jump to ring 0", "48c7c000300081ffe0"),
+        ("rep ins", "488d3df9ffffffb90500000066ba2000f36c".to_owned()),
     ];
     for (what, code) in codes {
-        let job = python(&(machine_code(code) + "f()")).option("--timeout=20s");
-        let outcome = job.guest();
-        let fine = matches!(
-            outcome.ended,
-            Ended::Exit(0) | Ended::Signal(4 | 5 | 7 | 8 | 11)
-        );
-        // Software KVM does not enter a guest whose stack pointer is not canonical.
-        let refused =
-            what.contains("canonical") && outcome.err().contains("virtual machine failed");
-        assert!(fine || refused, "{what}: {outcome:?}");
+        let outcome = python(&(machine_code(&code) + "f()"))
+            .option("--timeout=30s")
+            .guest();
+        let fine = matches!(outcome.ended, Ended::Exit(0) | Ended::Signal(11));
+        assert!(fine && outcome.stderr.is_empty(), "{what}: {outcome:?}");
     }
 }

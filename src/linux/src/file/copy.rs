@@ -150,13 +150,16 @@ fn copy_to_file(
         return Ok(0);
     }
     let count = allowed(guest, &to.description, file, to.offset, count)?;
+    guest.task.mm.sync_all_shared();
     let write = |done: u64, bytes: &mut [u8]| {
         file.write_at(
             to.offset.saturating_add(done),
             &[VolatileSlice::from(bytes)],
         )
     };
-    Ok(pump(count, |done, bytes| from.read_at(done, bytes), write)?)
+    let done = pump(count, |done, bytes| from.read_at(done, bytes), write)?;
+    guest.task.mm.refresh_shared(&**file);
+    Ok(done)
 }
 
 fn copy_to_stream(
@@ -166,6 +169,7 @@ fn copy_to_stream(
     stream: &Stream,
     count: u64,
 ) -> Result<u64> {
+    guest.task.mm.sync_all_shared();
     let write = |_, bytes: &mut [u8]| stream.write(&[VolatileSlice::from(bytes)], None, false);
     match pump(count, |done, bytes| from.read_at(done, bytes), write) {
         Err(Errno::AGAIN) => Err(would_block(output, stream, libc::POLLOUT)),

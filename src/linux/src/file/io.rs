@@ -244,6 +244,7 @@ fn read_file(
     if file.kind() == FileKind::Directory {
         return Err(Errno::ISDIR);
     }
+    guest.task.mm.sync_shared(&**file);
     let start = start(description, file, buffers, position)?;
     let most = if file.is_stream() {
         STREAM_MAX
@@ -350,6 +351,7 @@ fn write_file(
     if appends {
         at = file.size()?;
     }
+    guest.task.mm.sync_shared(&**file);
     let allowed = allowed(guest, description, file, at, count)?;
     let allowed = part(buffers, 0, allowed);
     let mut end = at;
@@ -368,6 +370,7 @@ fn write_file(
             Ok(count)
         },
     )?;
+    guest.task.mm.refresh_shared(&**file);
     if position == Position::Current && !file.is_stream() {
         description.offset.set(end);
     }

@@ -142,6 +142,10 @@ fn finish(
     // Before anything is created or cut.
     guest.task.descriptors.check_free()?;
     let mode = mode & !guest.task.umask;
+    let cuts = flags.contains(OpenFlags::TRUNC);
+    if cuts {
+        guest.task.mm.sync_all_shared();
+    }
     let opened = guest
         .vfs
         .open(&guest.task, &at.base, &at.path, flags, mode, resolve)?;
@@ -150,6 +154,9 @@ fn finish(
         Opened::Descriptor(number) => open_again(guest, number, flags)?,
         Opened::Terminal => terminal(guest, flags)?,
     };
+    if cuts {
+        guest.task.mm.refresh_all_shared();
+    }
     let close_on_exec = flags.contains(OpenFlags::CLOEXEC);
     Ok(guest.task.descriptors.open(description, close_on_exec)? as u64)
 }

@@ -20,7 +20,9 @@ pub(super) fn truncate(guest: &mut Guest, arguments: &Arguments) -> Result<u64> 
     let at = PathAt::read(guest, libc::AT_FDCWD, arguments.address(0))?;
     let stat = guest.vfs.stat(&guest.task, &at.base, &at.path, true)?;
     check_growth(guest, stat.size, size)?;
+    guest.task.mm.sync_all_shared();
     guest.vfs.truncate(&guest.task, &at.base, &at.path, size)?;
+    guest.task.mm.refresh_all_shared();
     Ok(0)
 }
 
@@ -35,7 +37,9 @@ pub(super) fn ftruncate(guest: &mut Guest, arguments: &Arguments) -> Result<u64>
             let old = file.size()?;
             memfd::check_resize(description.seals(), old, size)?;
             check_growth(guest, old, size)?;
+            guest.task.mm.sync_shared(&**file);
             file.truncate(size)?;
+            guest.task.mm.refresh_shared(&**file);
         }
         Object::Stream(stream) => stream.truncate(size)?,
     }
@@ -87,7 +91,9 @@ pub(super) fn fallocate(guest: &mut Guest, arguments: &Arguments) -> Result<u64>
         memfd::check_resize(description.seals(), size, end.max(size))?;
         check_growth(guest, size, end)?;
     }
+    guest.task.mm.sync_shared(&**file);
     file.allocate(mode, offset, length)?;
+    guest.task.mm.refresh_shared(&**file);
     Ok(0)
 }
 
@@ -101,7 +107,10 @@ pub(super) fn fdatasync(guest: &mut Guest, arguments: &Arguments) -> Result<u64>
 
 fn sync_file(guest: &mut Guest, arguments: &Arguments, data_only: bool) -> Result<u64> {
     match &guest.task.descriptors.usable(arguments.i32(0))?.object {
-        Object::File(file) => file.sync(data_only)?,
+        Object::File(file) => {
+            guest.task.mm.sync_shared(&**file);
+            file.sync(data_only)?;
+        }
         Object::Stream(stream) => stream.sync(data_only)?,
     }
     Ok(0)

@@ -116,16 +116,22 @@ impl Mm {
                 Err(error) => return Err(error),
             }
         }
+        if self.collect(address, accessible)?.is_empty() && length > 0 {
+            // Memory is so short that bringing in the later pages took the first one back.
+            return Ok(vec![self.page_part(address, length, access)?]);
+        }
         self.collect(address, accessible)
     }
 
-    /// Slices of pages that are there, neighbours in one.
+    /// Slices of the pages that are there, up to the first that is not; neighbours in one.
     fn collect(&self, address: u64, length: usize) -> Result<Vec<VolatileSlice<'_>>, Errno> {
         let mut runs: Vec<(u64, usize)> = Vec::new();
         let mut done = 0;
         while done < length {
             let position = address + done as u64;
-            let (physical, _) = self.space.translate(position).ok_or(Errno::FAULT)?;
+            let Some((physical, _)) = self.space.translate(position) else {
+                break;
+            };
             let part = (length - done).min((PAGE_SIZE - position % PAGE_SIZE) as usize);
             match runs.last_mut() {
                 Some((start, size)) if *start + *size as u64 == physical => *size += part,

@@ -9,6 +9,8 @@ use agentrt_shim_abi::PAGE_SIZE;
 use agentrt_vfs::File;
 use agentrt_vmm::Protection;
 
+use super::shared::Identity;
+
 /// What an area's pages hold before the program writes them.
 #[derive(Clone)]
 pub enum Backing {
@@ -18,12 +20,12 @@ pub enum Backing {
     File {
         /// The file.
         file: Rc<dyn File>,
-        /// Its path when it was mapped, for /proc/self/maps.
-        path: Rc<[u8]>,
         /// Offset in the file of the area's first byte.
         offset: u64,
         /// Changes are written back (MAP_SHARED of a file that is open for writing).
         write_back: bool,
+        /// What tells a shared mapping that its file was changed.
+        identity: Option<Identity>,
         /// Changes to the text, by ascending address.
         patches: Rc<Vec<TextPatch>>,
     },

@@ -53,10 +53,14 @@ impl Mm {
         match self.bring_in(start, &area, page) {
             Err(Fault::OutOfMemory) => {
                 self.reclaim();
-                self.bring_in(start, &area, page)
+                self.bring_in(start, &area, page)?;
             }
-            result => result,
+            result => result?,
         }
+        if needed.write && area.writes_back() {
+            self.space.protect(page, 1, area.protection);
+        }
+        Ok(())
     }
 
     /// Maps the zeros of an area that was just made, up to one block, before the program faults on
@@ -109,12 +113,13 @@ impl Mm {
         while done < pages {
             let position = address + done * PAGE_SIZE;
             let left = pages - done;
+            let protection = area.clean_protection();
             let run = match area.backing {
                 Backing::Anonymous => {
                     self.space
-                        .map_new(position, left, area.protection, Owner::Program)
+                        .map_new(position, left, protection, Owner::Program)
                 }
-                Backing::File { .. } => self.space.map_to_fill(position, left, area.protection),
+                Backing::File { .. } => self.space.map_to_fill(position, left, protection),
             };
             let run = run.map_err(|_| Fault::OutOfMemory)?;
             if let Err(fault) = self.fill(start, area, position, run) {

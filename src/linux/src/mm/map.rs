@@ -7,6 +7,7 @@ use agentrt_vmm::Protection;
 use rustix::io::Errno;
 
 use super::area::{Area, Backing};
+use super::fault::Fault;
 use super::{AREAS_MAX, MMAP_TOP, Mm, USER, page_ceil, page_floor};
 
 /// Where an area shall go.
@@ -37,6 +38,7 @@ impl Mm {
         if area.protection.execute {
             self.rewrite(start, &mut area);
         }
+        self.shares_files |= area.shared && matches!(area.backing, Backing::File { .. });
         self.areas.insert(start, area);
         self.map_ahead(start);
         Ok(start)
@@ -131,7 +133,7 @@ impl Mm {
         for (start, area) in self.areas.remove(range.clone()) {
             self.space.unmap(start, (area.end - start) / PAGE_SIZE);
         }
-        self.release_trampolines(range);
+        self.release_trampolines();
     }
 
     /// Takes everything out of memory, as a new program image demands.
@@ -139,11 +141,7 @@ impl Mm {
         self.clear(USER);
         self.brk = (0, 0);
         self.settled_sites.clear();
-    }
-
-    /// Writes all changes in shared mappings back to their files.
-    pub fn clear_shared(&mut self) {
-        self.write_back(USER);
+        self.shares_files = false;
     }
 
     /// Changes what may be done with `length` bytes from `address` on.
@@ -165,7 +163,13 @@ impl Mm {
             return Ok(());
         }
         self.check_room(range.clone())?;
+        let mut position = range.start;
         for (start, mut area) in self.areas.overlapping(range.clone()) {
+            // As on Linux, what lies before a hole is changed and what lies behind it is not.
+            if start != position {
+                return Err(Errno::NOMEM);
+            }
+            position = area.end;
             if protection.write
                 && area.shared
                 && matches!(
@@ -179,20 +183,20 @@ impl Mm {
                 return Err(Errno::ACCESS);
             }
             let becomes_code = protection.execute && !area.protection.execute;
+            self.write_back(start..area.end);
             area.protection = protection;
             self.areas.remove(start..area.end);
             if becomes_code {
                 self.rewrite(start, &mut area);
             }
-            self.space
-                .protect(start, (area.end - start) / PAGE_SIZE, protection);
+            let pages = (area.end - start) / PAGE_SIZE;
+            self.space.protect(start, pages, area.clean_protection());
             self.areas.insert(start, area);
         }
-        if self.areas.covers(range) {
-            Ok(())
-        } else {
-            Err(Errno::NOMEM)
+        if position < range.end {
+            return Err(Errno::NOMEM);
         }
+        Ok(())
     }
 
     /// Resizes the area of `old` bytes at `address` to `new` bytes, moving it to `target` (or, with
@@ -256,6 +260,7 @@ impl Mm {
 
     /// Moves what is in `old` to `target` and makes it `length` bytes long. Nothing is at `target`.
     fn move_area(&mut self, old: Range<u64>, target: u64, length: u64) -> Result<u64, Errno> {
+        self.write_back(old.clone());
         let (_, mut area) = self.overlapping_one(old.clone())?;
         let pages = (old.end - old.start) / PAGE_SIZE;
         let rewritten = match &mut area.backing {
@@ -268,12 +273,13 @@ impl Mm {
         } else {
             let moved = self
                 .space
-                .relocate(old.start, target, pages, area.protection);
+                .relocate(old.start, target, pages, area.clean_protection());
             self.areas.remove(old);
             moved.map_err(|_| Errno::NOMEM)?;
         }
         area.end = target + length;
         self.areas.insert(target, area);
+        self.release_trampolines();
         Ok(target)
     }
 
@@ -356,42 +362,6 @@ impl Mm {
         }
     }
 
-    /// Writes what changed in shared mappings of files back to the files.
-    pub fn write_back(&mut self, range: Range<u64>) {
-        for (start, area) in self.areas.overlapping(range) {
-            let Backing::File {
-                file,
-                offset,
-                write_back: true,
-                ..
-            } = &area.backing
-            else {
-                continue;
-            };
-            let size = file.size().unwrap_or(0);
-            let mut on_file = [0; PAGE_SIZE as usize];
-            for page in self
-                .space
-                .mapped_pages(start, (area.end - start) / PAGE_SIZE)
-            {
-                let position = offset + (page - start);
-                let length = size.saturating_sub(position).min(PAGE_SIZE) as usize;
-                let Some(slice) = self.space.slice(page, length).filter(|_| length > 0) else {
-                    continue;
-                };
-                let mut in_memory = [0; PAGE_SIZE as usize];
-                slice.copy_to(&mut in_memory[..length]);
-                let target = vm_memory::VolatileSlice::from(&mut on_file[..length]);
-                let read = file.read_at(position, &[target]);
-                if read != Ok(length) || in_memory[..length] != on_file[..length] {
-                    // The program has no way to learn of a failure here, as on Linux.
-                    let source = vm_memory::VolatileSlice::from(&mut in_memory[..length]);
-                    let _ = file.write_at(position, &[source]);
-                }
-            }
-        }
-    }
-
     /// Which of the pages from `address` on are there, one byte each (mincore(2)).
     ///
     /// # Errors
@@ -417,19 +387,25 @@ impl Mm {
         self.areas.covers(range)
     }
 
-    /// Brings in every page of `range` that can be, until memory runs out.
-    pub fn populate(&mut self, range: Range<u64>) {
+    /// Brings in the pages of `range` that can be.
+    ///
+    /// # Errors
+    /// ENOMEM when memory runs out.
+    pub fn populate(&mut self, range: Range<u64>) -> Result<(), Errno> {
         // Pages that were brought in and not touched may be taken back for later ones, so a range
         // larger than the memory would go on for ever.
-        let mut left = (self.space.memory().size() / PAGE_SIZE) as usize;
+        let mut left = self.space.memory().size() / PAGE_SIZE;
         for (start, area) in self.areas.overlapping(range) {
-            for page in (start..area.end).step_by(PAGE_SIZE as usize).take(left) {
-                if self.fault(page, Protection::NONE).is_err() {
-                    break;
+            for page in (start..area.end).step_by(PAGE_SIZE as usize) {
+                left = left.checked_sub(1).ok_or(Errno::NOMEM)?;
+                match self.fault(page, Protection::NONE) {
+                    Err(Fault::OutOfMemory) => return Err(Errno::NOMEM),
+                    Err(_) => break,
+                    Ok(()) => {}
                 }
-                left -= 1;
             }
         }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`fault`]: brings pages in
 //! - [`access`]: reads and writes the program's memory for the host
 //! - [`text`]: rewrites the syscall sites of code that is mapped
+//! - [`shared`]: keeps shared mappings and their files in step
 //! - [`show`]: /proc/self/maps and the numbers of /proc/self/status
 //! - [`syscalls`]: decodes the memory syscalls
 
@@ -19,6 +20,7 @@ pub mod access;
 pub mod area;
 pub mod fault;
 pub mod map;
+pub mod shared;
 pub mod show;
 pub mod syscalls;
 pub mod text;
@@ -51,6 +53,8 @@ pub struct Mm {
     /// Return addresses of trapped sites that need no further look.
     settled_sites: HashSet<u64>,
     faults: u64,
+    /// Was a file ever mapped shared since the program image started?
+    shares_files: bool,
 }
 
 impl Mm {
@@ -74,6 +78,7 @@ impl Mm {
             trampolines: text::TrampolinePool::default(),
             settled_sites: HashSet::new(),
             faults: 0,
+            shares_files: false,
         }
     }
 

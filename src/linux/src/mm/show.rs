@@ -8,15 +8,22 @@ use agentrt_vfs::MemoryUsage;
 use super::Mm;
 use super::area::{Area, Backing};
 
+/// Most bytes of /proc/self/maps: room for as many areas as there may be with names of usual
+/// length. What is beyond is left out.
+const TEXT_MAX: usize = 16 << 20;
+
 impl Mm {
     /// The text of /proc/self/maps (proc_pid_maps(5)).
     pub fn areas_text(&self) -> Vec<u8> {
         let mut text = Vec::new();
         for (start, area) in self.areas.iter() {
+            if text.len() > TEXT_MAX {
+                break;
+            }
             let line_start = text.len();
             text.extend(area_line(start, area).into_bytes());
             let name = match &area.backing {
-                Backing::File { path, .. } => path.to_vec(),
+                Backing::File { file, .. } => file.location().path(),
                 Backing::Anonymous => area.name.as_bytes().to_vec(),
             };
             if !name.is_empty() {

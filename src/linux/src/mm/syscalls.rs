@@ -12,6 +12,7 @@ use std::rc::Rc;
 use super::area::{Area, Backing};
 use super::map::{Placement, user_range};
 use super::page_ceil;
+use super::shared::Identity;
 use crate::arguments::Arguments;
 use crate::dispatch::Handler;
 use crate::file::memfd::Seals;
@@ -96,7 +97,8 @@ fn mmap(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     if flags & (libc::MAP_POPULATE | libc::MAP_LOCKED) != 0
         && let Some(range) = user_range(start, length)
     {
-        guest.task.mm.populate(range);
+        // What does not come now comes when it is touched (mmap(2)).
+        let _ = guest.task.mm.populate(range);
     }
     Ok(start)
 }
@@ -134,11 +136,15 @@ fn file_area(
         return Err(Errno::PERM.into());
     }
     let write_back = shared && flags.writes() && !sealed;
-    let path = guest.vfs.path_of(file.location()).into();
+    let identity = if shared {
+        Some(Identity::of(&file.stat()?))
+    } else {
+        None
+    };
     let backing = Backing::File {
         file: Rc::clone(file),
-        path,
         offset,
+        identity,
         write_back,
         patches: Rc::default(),
     };
@@ -193,7 +199,7 @@ fn madvise(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     match arguments.i32(2) {
         libc::MADV_DONTNEED => guest.task.mm.discard(range.clone()),
         libc::MADV_POPULATE_READ | libc::MADV_POPULATE_WRITE => {
-            guest.task.mm.populate(range.clone());
+            guest.task.mm.populate(range.clone())?;
         }
         // Contents may go at any time or not at all: they stay until the memory is unmapped.
         libc::MADV_FREE
@@ -252,7 +258,7 @@ fn mincore(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
 fn mlock(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     // Guest memory is never swapped out by the guest: to be there is to be locked.
     let range = locked_range(guest, arguments)?;
-    guest.task.mm.populate(range);
+    guest.task.mm.populate(range)?;
     Ok(0)
 }
 

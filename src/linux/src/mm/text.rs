@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use agentrt_loader::rewriter::{
     Encoded, Mapping, SYSCALL, SYSCALL_SIZE, SiteKind, TextPatch, Trampolines, encode, lazy,
@@ -21,13 +21,16 @@ const REACH: u64 = (2 << 30) - (1 << 20);
 const LAZY_SLOT: u64 = 32;
 /// Sites whose trap is settled are remembered up to this number.
 const SETTLED_MAX: usize = 1 << 16;
+/// Files' texts that have trampolines at one time, at most; others trap.
+const INSTALLED_MAX: usize = 1024;
 const AREA_NAME: &str = "[agentrt]";
 
 /// Where trampolines are.
 #[derive(Default)]
 pub(super) struct TrampolinePool {
-    /// Text that was rewritten when it was mapped, and its trampolines.
-    installed: Vec<(Range<u64>, Range<u64>)>,
+    /// Patches of text that was rewritten when it was mapped, and where their trampolines are. The
+    /// areas that hold the text own the patches.
+    installed: Vec<(Weak<Vec<TextPatch>>, Range<u64>)>,
     /// Pages for sites that are met at run time, and how much of each is used.
     lazy: Vec<(u64, u64)>,
 }
@@ -47,6 +50,21 @@ impl Mm {
         else {
             return;
         };
+        if !patches.is_empty() {
+            // It was code before, at this same place.
+            for page in self
+                .space
+                .mapped_pages(start, (area.end - start) / PAGE_SIZE)
+            {
+                if let Some(slice) = self.space.slice(page, PAGE_SIZE as usize) {
+                    apply(patches, page, slice);
+                }
+            }
+            return;
+        }
+        if self.trampolines.installed.len() >= INSTALLED_MAX {
+            return;
+        }
         let Some(host_file) = file.host_file().and_then(|fd| fd.try_clone_to_owned().ok()) else {
             return;
         };
@@ -76,12 +94,12 @@ impl Mm {
         if !self.install(place, &trampolines.area) {
             return;
         }
-        self.trampolines.installed.push((
-            reserved.clone(),
-            place..place + page_ceil(size).unwrap_or(size),
-        ));
         self.sites.rewritten += trampolines.patches.len() as u64;
         *patches = Rc::new(trampolines.patches);
+        self.trampolines.installed.push((
+            Rc::downgrade(patches),
+            place..place + page_ceil(size).unwrap_or(size),
+        ));
         for page in self
             .space
             .mapped_pages(start, (area.end - start) / PAGE_SIZE)
@@ -134,29 +152,35 @@ impl Mm {
         true
     }
 
-    /// Frees the trampolines of text that lay in `range`, which was unmapped.
-    pub(super) fn release_trampolines(&mut self, range: Range<u64>) {
-        let gone = |text: &Range<u64>| range.start <= text.start && text.end <= range.end;
+    /// Frees the trampolines of text that is not mapped any more.
+    pub(super) fn release_trampolines(&mut self) {
         let freed: Vec<Range<u64>> = self
             .trampolines
             .installed
-            .extract_if(.., |(text, _)| gone(text))
+            .extract_if(.., |(patches, _)| patches.strong_count() == 0)
             .map(|(_, area)| area)
             .collect();
-        self.trampolines
-            .lazy
-            .retain(|&(page, _)| !range.contains(&page));
         for area in freed {
-            if self
-                .areas
-                .find(area.start)
-                .is_some_and(|(_, found)| found.name == AREA_NAME)
-            {
+            if self.holds_trampolines(area.start) {
                 self.areas.remove(area.clone());
                 self.space
                     .unmap(area.start, (area.end - area.start) / PAGE_SIZE);
             }
         }
+        let Mm {
+            areas, trampolines, ..
+        } = self;
+        trampolines.lazy.retain(|&(page, _)| {
+            areas
+                .find(page)
+                .is_some_and(|(_, area)| area.name == AREA_NAME)
+        });
+    }
+
+    fn holds_trampolines(&self, address: u64) -> bool {
+        self.areas
+            .find(address)
+            .is_some_and(|(_, area)| area.name == AREA_NAME)
     }
 
     /// Looks at the site of a syscall that came through the LSTAR entry and patches it if that is

@@ -51,13 +51,16 @@ impl ProcView for Task {
         self.descriptors.numbers()
     }
 
+    fn has_fd(&self, fd: i32) -> bool {
+        self.descriptors.get(fd).is_ok()
+    }
+
     fn fd(&self, fd: i32) -> Option<FdView> {
         let description = self.descriptors.get(fd).ok()?;
         let (link, location, offset) = match &description.object {
             Object::File(file) => {
-                let location = file.location().clone();
-                let path = location.path();
-                (path, Some(location), description.offset.get())
+                let location = Some(file.location().clone());
+                (Vec::new(), location, description.offset.get())
             }
             Object::Stream(stream) => {
                 let offset = stream.seek(SeekFrom::Current(0)).unwrap_or(0);

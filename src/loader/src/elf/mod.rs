@@ -10,8 +10,9 @@ mod read;
 use std::ops::Range;
 
 pub use error::ElfError;
+use read::Fields;
 pub use read::ReadAt;
-use read::{Fields, read_exact};
+pub(crate) use read::read_exact;
 
 /// Bytes in a page, the granule of every mapping on x86-64.
 pub const PAGE_SIZE: u64 = 4096;

@@ -54,7 +54,7 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
 }
 
 /// Fills `buffer` from `offset`; false if the source ends before.
-pub(super) fn read_exact(
+pub(crate) fn read_exact(
     source: &(impl ReadAt + ?Sized),
     mut offset: u64,
     mut buffer: &mut [u8],

@@ -3,15 +3,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use blake3::Hash;
+use blake3::{Hash, Hasher};
 use thiserror::Error;
 
 use super::{Analysis, AnalysisError, FILE_MAX, analyse};
+use crate::elf::{self, ElfError, ReadAt, read_exact};
 
 mod store;
 
@@ -20,11 +21,17 @@ use store::Store;
 /// Candidates whose analyses are kept in memory at most, about 80 bytes each; the oldest analysis is
 /// dropped first.
 const MEMORY_CANDIDATES_MAX: usize = 1 << 19;
-/// Files whose hashes are kept in memory at most.
+/// Files known by their identity that are kept in memory at most.
 const MEMORY_FILES_MAX: usize = 4096;
 /// A file changed less than this many seconds ago may change again without its time stamps showing
-/// it (they advance with the kernel's tick), so what is known of it is not tied to them.
+/// it (they advance with the kernel's tick), so its content is not tied to them. That a patch is
+/// placed only over the bytes it expects does not make up for it: those are the displaced
+/// instructions alone, and the next version of the file may have them without the `syscall` behind
+/// them, or with a branch between them. A failure is tied all the same, since the worst it can do is
+/// to leave every site of the next version alone.
 const SETTLED_SECONDS: u64 = 2;
+/// Bytes that are read at a time to hash a file.
+const HASH_CHUNK: usize = 1 << 20;
 
 /// Remembers analyses, in the process and, if it has a directory, from run to run.
 ///
@@ -83,7 +90,16 @@ pub enum LookupError {
     Read(#[from] io::Error),
     /// The file cannot be analysed.
     #[error("cannot analyse the file")]
-    Analysis(#[from] AnalysisError),
+    Analysis(#[source] Arc<AnalysisError>),
+}
+
+impl From<AnalysisError> for LookupError {
+    fn from(error: AnalysisError) -> Self {
+        match error {
+            AnalysisError::Elf(ElfError::Io(error)) => Self::Read(error),
+            error => Self::Analysis(Arc::new(error)),
+        }
+    }
 }
 
 impl Cache {
@@ -107,22 +123,65 @@ impl Cache {
         }
     }
 
-    /// The analysis of `file`, from memory, from disk, or made now. This blocks, and holds the
-    /// whole file in memory unless it is known.
+    /// The analysis of `file`, from memory, from disk, or made now. This blocks. A file with code
+    /// is read unless its identity is known, and held in memory if its content is not known either;
+    /// of any other file only the headers are read.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or analysed; that is not remembered.
+    /// The file cannot be read, or not be analysed; only the latter is remembered.
     pub fn analysis(&self, file: &File) -> Result<Arc<Analysis>, LookupError> {
         let identity = Identity::of(file)?;
-        if let Some(analysis) = self.recall(&identity) {
-            return Ok(analysis);
+        if let Some(known) = self.recall(&identity) {
+            return known;
         }
-        let bytes = read(file, identity.size)?;
-        let hash = blake3::hash(&bytes);
+        // Asked before the first byte is read: by the end of a long read it says nothing of changes
+        // at its beginning.
+        let is_settled = identity.is_settled();
+        let found = self.look_up(file, identity.size);
+        if Identity::of(file).is_ok_and(|now| now == identity) {
+            match &found {
+                Ok(Found {
+                    hash: Some(hash), ..
+                }) if is_settled => {
+                    self.memory().tie(identity, Known::Content(*hash));
+                    if let Some(store) = &self.store {
+                        store.save_hash(&identity, *hash);
+                    }
+                }
+                Err(LookupError::Analysis(error)) => {
+                    let failure = Known::Failure(Arc::clone(error));
+                    self.memory().tie(identity, failure);
+                }
+                _ => {}
+            }
+        }
+        found.map(|found| found.analysis)
+    }
+
+    /// The analysis of a file that is not known by its identity.
+    fn look_up(&self, file: &impl ReadAt, size: u64) -> Result<Found, LookupError> {
+        if size > FILE_MAX {
+            return Err(AnalysisError::TooLarge(size).into());
+        }
+        let image = elf::parse(file).map_err(AnalysisError::from)?;
+        let has_code = image
+            .segments
+            .iter()
+            .any(|segment| segment.protection.execute && segment.file_size > 0);
+        if !has_code {
+            return Ok(Found {
+                analysis: Arc::default(),
+                hash: None,
+            });
+        }
+        let mut hash = hash(file, size)?;
         let analysis = match self.load(hash) {
             Some(analysis) => analysis,
             None => {
+                let bytes = read(file, size)?;
+                // The file may have changed since it was hashed.
+                hash = blake3::hash(&bytes);
                 let analysis = Arc::new(analyse(&bytes)?);
                 if let Some(store) = &self.store {
                     store.save_analysis(hash, &analysis);
@@ -131,27 +190,25 @@ impl Cache {
             }
         };
         self.memory().keep(hash, &analysis);
-        if identity.is_settled() && identity == Identity::of(file)? {
-            self.memory().tie(identity, hash);
-            if let Some(store) = &self.store {
-                store.save_hash(&identity, hash);
-            }
-        }
-        Ok(analysis)
+        Ok(Found {
+            analysis,
+            hash: Some(hash),
+        })
     }
 
     /// What is known of a file by its identity alone.
-    fn recall(&self, identity: &Identity) -> Option<Arc<Analysis>> {
-        let known = self.memory().hashes.get(identity).copied();
+    fn recall(&self, identity: &Identity) -> Option<Result<Arc<Analysis>, LookupError>> {
+        let known = self.memory().files.get(identity).cloned();
         let hash = match known {
-            Some(hash) => hash,
+            Some(Known::Content(hash)) => hash,
+            Some(Known::Failure(error)) => return Some(Err(LookupError::Analysis(error))),
             None => self.store.as_ref()?.load_hash(identity)?,
         };
         let analysis = self.load(hash)?;
         let mut memory = self.memory();
         memory.keep(hash, &analysis);
-        memory.tie(*identity, hash);
-        Some(analysis)
+        memory.tie(*identity, Known::Content(hash));
+        Some(Ok(analysis))
     }
 
     fn load(&self, hash: Hash) -> Option<Arc<Analysis>> {
@@ -167,6 +224,21 @@ impl Cache {
     }
 }
 
+/// An analysis.
+#[derive(Debug)]
+struct Found {
+    analysis: Arc<Analysis>,
+    /// The file's, if it was read.
+    hash: Option<Hash>,
+}
+
+/// What the identity of a file leads to.
+#[derive(Clone, Debug)]
+enum Known {
+    Content(Hash),
+    Failure(Arc<AnalysisError>),
+}
+
 /// What this process remembers.
 #[derive(Debug, Default)]
 struct Memory {
@@ -174,8 +246,8 @@ struct Memory {
     analyses_by_age: VecDeque<Hash>,
     /// Sum over `analyses`.
     weight: usize,
-    hashes: HashMap<Identity, Hash>,
-    hashes_by_age: VecDeque<Identity>,
+    files: HashMap<Identity, Known>,
+    files_by_age: VecDeque<Identity>,
 }
 
 impl Memory {
@@ -193,14 +265,14 @@ impl Memory {
         }
     }
 
-    fn tie(&mut self, identity: Identity, hash: Hash) {
-        if self.hashes.insert(identity, hash).is_none() {
-            self.hashes_by_age.push_back(identity);
+    fn tie(&mut self, identity: Identity, known: Known) {
+        if self.files.insert(identity, known).is_none() {
+            self.files_by_age.push_back(identity);
         }
-        if self.hashes.len() > MEMORY_FILES_MAX
-            && let Some(oldest) = self.hashes_by_age.pop_front()
+        if self.files.len() > MEMORY_FILES_MAX
+            && let Some(oldest) = self.files_by_age.pop_front()
         {
-            self.hashes.remove(&oldest);
+            self.files.remove(&oldest);
         }
     }
 }
@@ -210,7 +282,7 @@ fn weight(analysis: &Analysis) -> usize {
     analysis.sites.len() + analysis.rejected.len() + analysis.unknown.len() + 1
 }
 
-/// A file as its file system knows it. Content cannot change without the change time changing.
+/// A file as its file system knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     device: u64,
@@ -251,13 +323,33 @@ impl Identity {
     }
 }
 
-fn read(file: &File, size: u64) -> Result<Vec<u8>, LookupError> {
-    if size > FILE_MAX {
-        return Err(AnalysisError::TooLarge(size).into());
+/// The hash of the first `size` bytes.
+fn hash(file: &impl ReadAt, size: u64) -> io::Result<Hash> {
+    let mut hasher = Hasher::new();
+    let mut chunk = vec![0; HASH_CHUNK];
+    let mut offset = 0;
+    while offset < size {
+        let length = usize::try_from(size - offset).map_or(HASH_CHUNK, |left| left.min(HASH_CHUNK));
+        fill(file, offset, &mut chunk[..length])?;
+        hasher.update(&chunk[..length]);
+        offset += length as u64;
     }
+    Ok(hasher.finalize())
+}
+
+/// The first `size` bytes, at most [`FILE_MAX`].
+fn read(file: &impl ReadAt, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
-    file.read_exact_at(&mut bytes, 0)?;
+    fill(file, 0, &mut bytes)?;
     Ok(bytes)
+}
+
+fn fill(file: &impl ReadAt, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    if read_exact(file, offset, buffer)? {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
 }
 
 #[cfg(test)]

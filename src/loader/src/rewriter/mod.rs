@@ -41,8 +41,9 @@ pub const SYSCALL_SIZE: usize = 2;
 /// The `syscall` instruction.
 pub const SYSCALL: [u8; SYSCALL_SIZE] = [0x0f, 0x05];
 
-/// Largest file that is analysed, in bytes: it is held in memory meanwhile.
-pub const FILE_MAX: u64 = 512 << 20;
+/// Largest file that is analysed, in bytes: it is held in memory meanwhile. Large interpreters have
+/// some 100 MB.
+pub const FILE_MAX: u64 = 256 << 20;
 /// Most occurrences of the bytes of `syscall` that are looked at. Programs of some 100 MB have up to
 /// 3,000.
 pub const CANDIDATES_MAX: usize = 1 << 16;

@@ -10,9 +10,12 @@
 //! 44     payload
 //! ```
 //!
-//! Files are written under a temporary name and renamed, so that a reader sees a whole one.
+//! Files are written under a temporary name and renamed, so that a reader sees a whole one. Before a
+//! file is written, the oldest ones make room for it. Several processes may do so at once: each may
+//! find that another has already removed a file, and together they may exceed the bounds by what
+//! they are just writing.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -22,7 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use blake3::{Hash, Hasher};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::super::Analysis;
 use super::{CacheError, Identity};
@@ -31,8 +35,15 @@ const MAGIC: [u8; 8] = *b"agentrtS";
 /// Raised whenever the format changes or the analysis gives other results for the same file.
 const VERSION: u32 = 1;
 const HASH_SIZE: usize = 32;
-/// Largest entry that is read, in bytes.
-const ENTRY_MAX: u64 = 64 << 20;
+const HEADER_SIZE: u64 = (MAGIC.len() + size_of::<u32>() + HASH_SIZE) as u64;
+/// Largest entry that is written or read, in bytes. An analysis in which all candidates are sites with
+/// the longest runs has 11 MB.
+const ENTRY_MAX: u64 = 16 << 20;
+/// Most bytes in all entries together.
+pub(super) const DIRECTORY_MAX: u64 = 64 << 20;
+/// Most entries.
+pub(super) const ENTRIES_MAX: usize = 1024;
+const _: () = assert!(ENTRY_MAX <= DIRECTORY_MAX);
 const OTHERS_WRITE: u32 = 0o022;
 const PERMISSIONS: u32 = 0o7777;
 
@@ -112,13 +123,70 @@ impl Store {
 
     /// Writes an entry; a failure is of no consequence but that the entry is made again next time.
     fn save(&self, name: &str, payload: &[u8]) {
+        let size = HEADER_SIZE.saturating_add(payload.len() as u64);
+        if size > ENTRY_MAX || self.make_room(size).is_err() {
+            return;
+        }
         let temporary = temporary_name();
         let written = self.write(&temporary, name, payload).and_then(|()| {
             rustix::fs::renameat(&self.directory, &temporary, &self.directory, name)
                 .map_err(io::Error::from)
         });
         if written.is_err() {
-            let _ = rustix::fs::unlinkat(&self.directory, &temporary, AtFlags::empty());
+            let _ = self.remove(&temporary);
+        }
+    }
+
+    /// Removes the oldest entries until one of `size` bytes more is within the bounds.
+    fn make_room(&self, size: u64) -> Result<(), Errno> {
+        let mut entries = self.entries()?;
+        entries.sort_by_key(|entry| entry.modified);
+        let mut count = entries.len();
+        let mut total = entries
+            .iter()
+            .fold(size, |total, entry| total.saturating_add(entry.size));
+        for entry in &entries {
+            if count < ENTRIES_MAX && total <= DIRECTORY_MAX {
+                break;
+            }
+            self.remove(&entry.name)?;
+            count -= 1;
+            total = total.saturating_sub(entry.size);
+        }
+        Ok(())
+    }
+
+    /// What the directory holds of this cache's files, temporary ones and those that a crash left
+    /// behind too.
+    fn entries(&self) -> Result<Vec<Entry>, Errno> {
+        let mut entries = Vec::new();
+        for found in Dir::read_from(&self.directory)? {
+            let found = found?;
+            if !is_own_name(found.file_name()) {
+                continue;
+            }
+            let name = found.file_name().to_owned();
+            let stat = match rustix::fs::statat(&self.directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(error),
+            };
+            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+                entries.push(Entry {
+                    name,
+                    size: u64::try_from(stat.st_size).unwrap_or(0),
+                    modified: (stat.st_mtime, stat.st_mtime_nsec),
+                });
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Removes a file, unless another process was faster.
+    fn remove(&self, name: impl rustix::path::Arg) -> Result<(), Errno> {
+        match rustix::fs::unlinkat(&self.directory, name, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            result => result,
         }
     }
 
@@ -135,6 +203,31 @@ impl Store {
         file.write_all(&VERSION.to_le_bytes())?;
         file.write_all(checksum(name, payload).as_bytes())?;
         file.write_all(payload)
+    }
+}
+
+/// A file of the directory.
+struct Entry {
+    name: CString,
+    size: u64,
+    modified: (i64, u64),
+}
+
+/// Whether a name is one that this module gives: a directory may hold other files too.
+fn is_own_name(name: &CStr) -> bool {
+    let Some((stem, extension)) = name.to_str().ok().and_then(|name| name.split_once('.')) else {
+        return false;
+    };
+    match extension {
+        "sites" | "hash" => Hash::from_hex(stem).is_ok(),
+        "tmp" => {
+            let numbers = stem.split('-');
+            numbers.clone().count() == 3
+                && numbers
+                    .flat_map(str::bytes)
+                    .all(|byte| byte.is_ascii_digit())
+        }
+        _ => false,
     }
 }
 

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::thread::sleep;
@@ -5,9 +6,10 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::store::{analysis_name, hash_name};
+use super::store::{DIRECTORY_MAX, ENTRIES_MAX, analysis_name, hash_name};
 use super::*;
-use crate::sample::program;
+use crate::rewriter::CANDIDATES_MAX;
+use crate::sample::{Elf, Header, load, program};
 
 /// mov eax, 39; syscall; ret
 const GETPID: [u8; 8] = [0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3];
@@ -92,7 +94,7 @@ fn a_settled_file_is_known_without_reading_it() {
     let identity = Identity::of(&fixture.file()).unwrap();
     assert!(fixture.cache_path().join(hash_name(&identity)).exists());
     let known = fixture.cache().recall(&identity);
-    assert_eq!(known.as_deref(), Some(&*made));
+    assert_eq!(known.unwrap().unwrap(), made);
 }
 
 #[test]
@@ -222,7 +224,7 @@ fn what_cannot_be_analysed_is_an_error_each_time() {
     for _ in 0..2 {
         assert!(matches!(
             cache.analysis(&fixture.file()),
-            Err(LookupError::Analysis(AnalysisError::Elf(_)))
+            Err(LookupError::Analysis(error)) if matches!(*error, AnalysisError::Elf(_))
         ));
     }
 }
@@ -240,4 +242,211 @@ fn memory_is_bounded() {
     assert_eq!(memory.analyses.len(), 3);
     assert_eq!(memory.analyses_by_age.len(), 3);
     assert!(memory.analyses.contains_key(&blake3::hash(&[19])));
+}
+
+/// A sparse file of [`FILE_MAX`] bytes that counts what is read of it.
+struct Large {
+    start: Vec<u8>,
+    read: Cell<usize>,
+}
+
+impl ReadAt for Large {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read.set(self.read.get() + buffer.len());
+        buffer.fill(0);
+        self.start.as_slice().read_at(offset, buffer)?;
+        Ok(buffer.len())
+    }
+
+    fn size(&self) -> u64 {
+        FILE_MAX
+    }
+}
+
+#[test]
+fn of_a_file_without_code_only_the_headers_are_read() {
+    let data = Header {
+        flags: 6,
+        ..load(0, 0, 0x1000)
+    };
+    let starts = [
+        (b"some data".to_vec(), false),
+        (Elf::new(vec![], 64).bytes(), false),
+        (Elf::new(vec![data], 0x1000).bytes(), true),
+    ];
+    for (start, is_usable) in starts {
+        let file = Large {
+            start,
+            read: Cell::new(0),
+        };
+        let found = Cache::disabled().look_up(&file, FILE_MAX);
+        assert_eq!(found.is_ok(), is_usable);
+        assert!(file.read.get() <= 4096, "{} bytes read", file.read.get());
+    }
+}
+
+#[test]
+fn a_file_too_large_is_not_read() {
+    let file = Large {
+        start: program(&GETPID, &[(0, 8)], &[]),
+        read: Cell::new(0),
+    };
+    let error = Cache::disabled().look_up(&file, FILE_MAX + 1).unwrap_err();
+    assert!(matches!(
+        error,
+        LookupError::Analysis(error) if matches!(*error, AnalysisError::TooLarge(_))
+    ));
+    assert_eq!(file.read.get(), 0);
+}
+
+#[test]
+fn known_content_is_read_once_and_in_chunks() {
+    let start = program(&GETPID, &[(0, 8)], &[]);
+    let size = 4 * HASH_CHUNK as u64 + 1;
+    let file = Large {
+        start,
+        read: Cell::new(0),
+    };
+    let cache = Cache::disabled();
+    let first = cache.look_up(&file, size).unwrap();
+    let whole = read(&file, size).unwrap();
+    assert_eq!(first.hash, Some(blake3::hash(&whole)));
+    file.read.set(0);
+    let second = cache.look_up(&file, size).unwrap();
+    assert!(Arc::ptr_eq(&first.analysis, &second.analysis));
+    let read = file.read.get() as u64;
+    assert!((size..size + 4096).contains(&read), "{read} bytes read");
+}
+
+#[test]
+fn failures_are_remembered_even_of_files_just_changed() {
+    let fixture = Fixture::new();
+    let text = [0x0f, 0x05].repeat(CANDIDATES_MAX + 1);
+    let contents = [b"#!/bin/sh\n".to_vec(), program(&text, &[], &[])];
+    for (number, bytes) in contents.iter().enumerate() {
+        let path = fixture.directory.path().join(number.to_string());
+        fs::write(&path, bytes).unwrap();
+        let file = File::open(&path).unwrap();
+        let cache = fixture.cache();
+        let made = cache.analysis(&file).unwrap_err();
+        let known = cache.recall(&Identity::of(&file).unwrap());
+        match (made, known) {
+            (LookupError::Analysis(made), Some(Err(LookupError::Analysis(known)))) => {
+                assert!(Arc::ptr_eq(&made, &known));
+            }
+            other => panic!("{other:?}"),
+        }
+        // Content that can be analysed after all has another identity.
+        fs::write(&path, &fixture.bytes).unwrap();
+        assert!(cache.analysis(&file).is_ok());
+    }
+}
+
+#[test]
+fn what_is_known_of_files_is_bounded() {
+    let fixture = Fixture::new();
+    let identity = Identity::of(&fixture.file()).unwrap();
+    let failure = Known::Failure(Arc::new(AnalysisError::TooManyCandidates));
+    let mut memory = Memory::default();
+    for inode in 0..MEMORY_FILES_MAX as u64 + 10 {
+        memory.tie(Identity { inode, ..identity }, failure.clone());
+    }
+    assert_eq!(memory.files.len(), MEMORY_FILES_MAX);
+    assert_eq!(memory.files_by_age.len(), MEMORY_FILES_MAX);
+}
+
+/// Plants `count` entries of `size` bytes, each a second older than the next, and tells their paths.
+fn plant(directory: &Path, count: usize, size: u64) -> Vec<PathBuf> {
+    let now = SystemTime::now();
+    (0..count)
+        .map(|number| {
+            let name = analysis_name(blake3::hash(&number.to_le_bytes()));
+            let path = directory.join(name);
+            let file = File::create(&path).unwrap();
+            file.set_len(size).unwrap();
+            let age = Duration::from_secs((count - number) as u64);
+            file.set_modified(now - age).unwrap();
+            path
+        })
+        .collect()
+}
+
+fn present(paths: &[PathBuf]) -> Vec<bool> {
+    paths.iter().map(|path| path.exists()).collect()
+}
+
+#[test]
+fn the_oldest_entries_make_room_when_there_are_too_many_bytes() {
+    let fixture = Fixture::new();
+    let cache = fixture.cache();
+    let planted = plant(&fixture.cache_path(), 5, DIRECTORY_MAX / 4);
+    cache.analysis(&fixture.file()).unwrap();
+    assert!(fixture.entry().exists());
+    assert_eq!(present(&planted), [false, false, true, true, true]);
+}
+
+#[test]
+fn the_oldest_entries_make_room_when_there_are_too_many() {
+    let fixture = Fixture::new();
+    let cache = fixture.cache();
+    let planted = plant(&fixture.cache_path(), ENTRIES_MAX + 2, 0);
+    // The index counts too.
+    fixture.settle();
+    cache.analysis(&fixture.file()).unwrap();
+    assert!(fixture.entry().exists());
+    assert!(present(&planted[..4]).iter().all(|present| !present));
+    assert!(present(&planted[4..]).iter().all(|present| *present));
+    let names = fs::read_dir(fixture.cache_path()).unwrap();
+    assert_eq!(names.count(), ENTRIES_MAX);
+}
+
+#[test]
+fn only_files_of_the_cache_make_room() {
+    let fixture = Fixture::new();
+    let cache = fixture.cache();
+    let own = ["1-2-3.tmp".to_owned(), analysis_name(blake3::hash(b""))];
+    let others = [
+        "notes.txt",
+        "a.sites",
+        "x-y-z.tmp",
+        "1.tmp",
+        "1-2-3.tmp.txt",
+    ];
+    for name in own.iter().map(String::as_str).chain(others) {
+        let file = File::create(fixture.cache_path().join(name)).unwrap();
+        file.set_len(DIRECTORY_MAX).unwrap();
+    }
+    cache.analysis(&fixture.file()).unwrap();
+    assert!(fixture.entry().exists());
+    assert!(
+        own.iter()
+            .all(|name| !fixture.cache_path().join(name).exists())
+    );
+    assert!(
+        others
+            .iter()
+            .all(|name| fixture.cache_path().join(name).exists())
+    );
+}
+
+#[test]
+fn processes_that_make_room_at_once_do_not_disturb_each_other() {
+    let fixture = Fixture::new();
+    let cache = fixture.cache();
+    plant(&fixture.cache_path(), ENTRIES_MAX, 0);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let store = Store::open(&fixture.cache_path()).unwrap();
+            scope.spawn(move || {
+                for number in 0..20_u8 {
+                    let hash = blake3::hash(&[thread, number]);
+                    store.save_analysis(hash, &Analysis::default());
+                }
+            });
+        }
+    });
+    cache.analysis(&fixture.file()).unwrap();
+    assert!(fixture.entry().exists());
+    let names = fs::read_dir(fixture.cache_path()).unwrap();
+    assert!(names.count() <= ENTRIES_MAX);
 }
