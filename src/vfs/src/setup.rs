@@ -383,9 +383,7 @@ impl Builder {
             reason,
         };
         let fd: OwnedFd = rustix::fs::open(&volume.host, flags, Mode::empty()).map_err(failed)?;
-        let mode = statx_of(fd.as_fd())
-            .map_err(failed)?
-            .stx_mode;
+        let mode = statx_of(fd.as_fd()).map_err(failed)?.stx_mode;
         let kind = FileKind::from_mode(mode.into());
         if !matches!(kind, FileKind::Directory | FileKind::Regular) {
             return Err(SetupError::VolumeKind { host });

@@ -1,5 +1,6 @@
 //! What the tests share: a process that looks at the tree, and short ways to use files.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -15,6 +16,9 @@ use crate::{
 pub(crate) struct TestView {
     pub(crate) cwd: Location,
     pub(crate) fds: BTreeMap<i32, FdView>,
+    pub(crate) environ: Vec<u8>,
+    /// How often `fd` was asked.
+    pub(crate) fd_looks: Cell<usize>,
 }
 
 impl ProcView for TestView {
@@ -31,7 +35,7 @@ impl ProcView for TestView {
         b"python3\0-c\0".to_vec()
     }
     fn environ(&self) -> Vec<u8> {
-        b"HOME=/root\0".to_vec()
+        self.environ.clone()
     }
     fn auxv(&self) -> Vec<u8> {
         vec![0; 16]
@@ -52,6 +56,7 @@ impl ProcView for TestView {
         self.fds.contains_key(&fd)
     }
     fn fd(&self, fd: i32) -> Option<FdView> {
+        self.fd_looks.set(self.fd_looks.get() + 1);
         self.fds.get(&fd).cloned()
     }
     fn fd_stat(&self, fd: i32) -> Result<Stat> {
@@ -99,11 +104,13 @@ impl Guest {
     pub(crate) fn new(config: Config) -> Guest {
         let vfs = Vfs::new(config).unwrap();
         let cwd = vfs.root();
-        let fds = BTreeMap::new();
-        Guest {
-            vfs,
-            view: TestView { cwd, fds },
-        }
+        let view = TestView {
+            cwd,
+            fds: BTreeMap::new(),
+            environ: b"HOME=/root\0".to_vec(),
+            fd_looks: Cell::new(0),
+        };
+        Guest { vfs, view }
     }
 
     pub(crate) fn on(image: &Path) -> Guest {

@@ -30,9 +30,7 @@ use crate::budget::Budget;
 use crate::host_io::{self, HostDir, Listing, stat_from, statx_of};
 use crate::mount::{Location, NodeRef};
 use crate::tree_file::read_listing;
-use crate::{
-    DirEntry, File, FileKind, OpenFlags, Result, Stat, StatFs, TimeUpdate, Timestamp,
-};
+use crate::{DirEntry, File, FileKind, OpenFlags, Result, Stat, StatFs, TimeUpdate, Timestamp};
 
 #[derive(Debug)]
 pub(crate) struct VolumeRoot {

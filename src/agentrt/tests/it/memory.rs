@@ -37,9 +37,14 @@ fn anonymous() {
 }
 
 fn files() {
-    job(&["private_file", "shared_file", "dontneed"])
-        .same_in(&Volume::new())
-        .ok();
+    job(&[
+        "private_file",
+        "shared_file",
+        "shared_with_syscalls",
+        "dontneed",
+    ])
+    .same_in(&Volume::new())
+    .ok();
 }
 
 fn heap_and_stack() {

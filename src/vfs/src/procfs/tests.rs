@@ -1,7 +1,7 @@
 use rustix::io::Errno;
 
 use crate::testing::{Guest, read, write};
-use crate::{KERNEL_RELEASE, Opened, ResolveFlags};
+use crate::{KERNEL_RELEASE, Opened, PATH_MAX, ResolveFlags};
 
 fn guest() -> (tempfile::TempDir, Guest) {
     let dir = tempfile::tempdir().unwrap();
@@ -137,4 +137,64 @@ fn devices() {
     assert_eq!(guest.stat("/dev/ptmx").err(), Some(Errno::NOENT));
     assert!(guest.list("/dev/pts").unwrap().is_empty());
     assert_eq!(guest.write("/sys/x", "").err(), Some(Errno::ROFS));
+}
+
+#[test]
+fn open_files_are_charged_for_their_text() {
+    let (_dir, mut guest) = guest();
+    guest.view.environ = vec![b'x'; 1 << 20];
+    let mut open = Vec::new();
+    let error = loop {
+        match guest.open("/proc/self/environ", libc::O_RDONLY) {
+            Ok(file) => open.push(file),
+            Err(error) => break error,
+        }
+        assert!(open.len() <= 64);
+    };
+    assert_eq!(error, Errno::NOMEM);
+    assert!(open.len() > 32);
+    open.pop();
+    assert!(guest.open("/proc/self/environ", libc::O_RDONLY).is_ok());
+}
+
+#[test]
+fn listing_descriptors_looks_at_none() {
+    let (_dir, mut guest) = guest();
+    let place = guest.find("file").unwrap();
+    for fd in 0..100 {
+        guest.give_fd(fd, Some(place.clone()), "");
+    }
+    assert_eq!(guest.list("/proc/self/fd").unwrap().len(), 100);
+    assert_eq!(guest.list("/proc/self/fdinfo").unwrap().len(), 100);
+    assert_eq!(guest.view.fd_looks.get(), 0);
+    assert_eq!(guest.stat("/proc/self/fd/100").err(), Some(Errno::NOENT));
+}
+
+#[test]
+fn links_to_long_paths() {
+    let (_dir, mut guest) = guest();
+    let make = |guest: &mut Guest, length: usize| {
+        let name = "n".repeat(length);
+        guest.mkdir(&name).unwrap();
+        guest.find(&name).unwrap()
+    };
+    for _ in 0..15 {
+        guest.view.cwd = make(&mut guest, 255);
+    }
+    // With the slashes one byte less than PATH_MAX, which counts the NUL, and as much.
+    let longest = make(&mut guest, 254);
+    let too_long = make(&mut guest, 255);
+    guest.give_fd(3, Some(longest.clone()), "");
+    guest.give_fd(4, Some(too_long.clone()), "");
+    let text = guest.readlink("/proc/self/fd/3").unwrap();
+    assert_eq!(text.len(), PATH_MAX - 1);
+    assert_eq!(guest.vfs.path_of(&longest), text.as_bytes());
+    let refused = Some(Errno::NAMETOOLONG);
+    assert_eq!(guest.readlink("/proc/self/fd/4").err(), refused);
+    assert!(guest.vfs.path_of(&too_long).starts_with(b"(too long)/n"));
+    guest.view.cwd = too_long;
+    assert_eq!(guest.readlink("/proc/self/cwd").err(), refused);
+    assert_eq!(guest.readlink("/proc/self/exe").err(), refused);
+    // The link itself works.
+    assert!(guest.stat("/proc/self/cwd/.").is_ok());
 }

@@ -52,6 +52,15 @@ fn what_is_wrong_is_named() {
         with(vec![volume("/dev/null", "/x")]),
         SetupError::VolumeKind { .. }
     ));
+    for kernel in ["/proc", "/proc/version", "/sys/kernel", "/dev/pts"] {
+        assert!(
+            matches!(
+                with(vec![volume(kernel, "/x")]),
+                SetupError::VolumeKernel { .. }
+            ),
+            "{kernel}"
+        );
+    }
     for guest in ["x", "/", "", "/a/../b"] {
         assert!(
             matches!(

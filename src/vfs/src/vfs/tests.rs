@@ -362,8 +362,10 @@ fn deep_directories_do_not_exhaust_the_hosts_stack() {
         guest.mkdir("d").unwrap();
         guest.view.cwd = guest.find("d").unwrap();
     }
+    // Nobody gets to see more of a path than can be used, nor pays for it.
     let path = guest.vfs.path_of(&guest.view.cwd);
-    assert_eq!(path.len(), 100_000);
+    assert!(path.starts_with(b"(too long)/d/d") && path.ends_with(b"/d/d"));
+    assert!(path.len() < 2 * crate::PATH_MAX);
     guest.view.cwd = guest.vfs.root();
     drop(guest);
 }

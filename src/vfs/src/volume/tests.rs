@@ -1,4 +1,5 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,7 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 use crate::testing::{Guest, entries, read_all, write};
-use crate::{Config, Volume};
+use crate::{Config, OpenFlags, Volume};
 
 /// An image, a shared directory and a secret beside each other.
 fn guest(read_only: bool) -> (TempDir, Guest) {
@@ -200,4 +201,58 @@ fn files_outlive_their_names() {
     assert_eq!(file.set_mode(0o600), Ok(()));
     assert_eq!(file.stat().unwrap().nlink, 0);
     assert_eq!(guest.read("work/file").err(), Some(Errno::NOENT));
+}
+
+#[test]
+fn a_read_only_volume_is_so_whatever_a_node_seems_to_be() {
+    let (dir, mut guest) = guest(true);
+    let pipe = dir.path().join("shared/pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, mode, 0).unwrap();
+    assert_eq!(
+        guest.open("work/pipe", libc::O_WRONLY).err(),
+        Some(Errno::ROFS)
+    );
+    let place = guest.find("work/pipe").unwrap();
+    std::fs::remove_file(&pipe).unwrap();
+    std::fs::write(&pipe, "text").unwrap();
+    for flags in [OpenFlags::RDWR, OpenFlags::WRONLY, OpenFlags::TRUNC] {
+        let opened = guest.vfs.reopen(&guest.view, &place, flags);
+        assert_eq!(opened.err(), Some(Errno::ROFS));
+    }
+    assert_eq!(std::fs::read(&pipe).unwrap(), b"text");
+}
+
+#[test]
+fn other_mounts_of_the_host_do_not_show() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["image", "cover"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    std::fs::write(dir.path().join("cover/version"), "covered").unwrap();
+    let volume = |host: &Path, guest: &str| Volume {
+        host: host.to_path_buf(),
+        guest: guest.into(),
+        read_only: false,
+    };
+    let mut config = Config::new(dir.path().join("image"));
+    config.volumes = vec![volume(Path::new("/"), "/host")];
+    let mut guest = Guest::new(config.clone());
+    assert!(guest.stat("host/etc").is_ok());
+    assert!(guest.list("host").unwrap().contains(&"proc".into()));
+    for path in ["host/proc", "host/proc/version", "host/proc/self/environ"] {
+        assert_eq!(guest.stat(path).err(), Some(Errno::XDEV), "{path}");
+        assert_eq!(guest.read(path).err(), Some(Errno::XDEV), "{path}");
+    }
+    assert_eq!(guest.list("host/proc").err(), Some(Errno::XDEV));
+    let place = guest.find("host/proc").unwrap();
+    assert_eq!(guest.vfs.set_mode(&place, 0o700), Err(Errno::XDEV));
+    let now = crate::TimeUpdate::Now;
+    assert_eq!(guest.vfs.set_times(&place, now, now), Err(Errno::XDEV));
+    // What is mounted there can be replaced.
+    let cover = dir.path().join("cover");
+    config.volumes.push(volume(&cover, "/host/proc"));
+    let mut guest = Guest::new(config);
+    assert_eq!(guest.read("host/proc/version").unwrap(), "covered");
 }

@@ -178,6 +178,33 @@ static void shared_file(void) {
     say("becomes writable", mprotect(q, PAGE, RW) ? errno : 0);
 }
 
+// A mapping and the syscalls on its file see each other's changes.
+static void shared_with_syscalls(void) {
+    int fd = open("in step", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    char bytes[2 * PAGE];
+    memset(bytes, 'a', sizeof bytes);
+    pwrite(fd, bytes, sizeof bytes, 0);
+    char *p = mmap(0, 2 * PAGE, RW, MAP_SHARED, fd, 0);
+    say("mapped", p[0]);
+    pwrite(fd, "b", 1, 0);
+    say("written, then seen in memory", p[0]);
+    p[1] = 'c';
+    pread(fd, bytes, 2, 0);
+    say("stored, then read", bytes[1]);
+    say("and written", bytes[0]);
+    munmap(p, 2 * PAGE);
+    pread(fd, bytes, 2, 0);
+    say("after munmap", bytes[0]);
+    p = mmap(0, 2 * PAGE, RW, MAP_SHARED, fd, 0);
+    say("looked at only", p[20]);
+    ftruncate(fd, 10);
+    ftruncate(fd, 2 * PAGE);
+    say("cut and grown", p[20]);
+    munmap(p, 2 * PAGE);
+    pread(fd, bytes, 1, 20);
+    say("what was only looked at is not written", bytes[0]);
+}
+
 static void shared_anonymous(void) {
     char *p = map(64 * PAGE, RW, MAP_SHARED | MAP_ANONYMOUS);
     fill(p, 64 * PAGE);
@@ -322,7 +349,7 @@ static void untouched(void) {
 static const struct { const char *name; void (*run)(void); } scenarios[] = {
 #define S(name) {#name, name}
     S(demand_zero), S(map_fixed_over), S(unmap_middle), S(noreplace), S(remap), S(grow_by_steps), S(reserve),
-    S(private_file), S(shared_file), S(shared_anonymous), S(dontneed), S(heap), S(stack), S(stack_overflow),
+    S(private_file), S(shared_file), S(shared_with_syscalls), S(shared_anonymous), S(dontneed), S(heap), S(stack), S(stack_overflow),
     S(self_modifying), S(not_executable), S(read_only), S(no_access), S(after_unmap), S(beyond_file),
     S(many_areas), S(churn), S(untouched),
 };
