@@ -15,7 +15,7 @@ use super::{Mm, USER, page_ceil, page_floor};
 /// Pages in a block of zeros: what one page table maps.
 const ANONYMOUS_BLOCK: u64 = 512;
 /// Pages in a block of a file: reading a few too many costs less than one more fault.
-const FILE_BLOCK: u64 = 64;
+const FILE_BLOCK: u64 = 32;
 
 /// Why an access is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
