@@ -10,30 +10,46 @@ pub mod vdso;
 
 use agentrt_shim_abi::{ENTRY_LSTAR, ENTRY_PATCHED, SHIM_BASE};
 
-/// Bytes of the instruction by which ring 3 leaves the VM: `out %al, imm8`, to the one port that
-/// the I/O permission bitmap opens.
-pub const EXIT_LENGTH: u64 = 2;
+/// The instruction by which ring 3 leaves the VM; which one is cheapest depends on the platform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitInstruction {
+    /// `int3`, whose ring-0 stub performs the exit.
+    Breakpoint,
+    /// `out %al, imm8`, which leaves the VM from ring 3 where the I/O bitmap allows it.
+    Out,
+}
 
-// Both entries are the same code: the host tells rewritten sites from trapped ones by the address
-// that it was left at.
+// Both entries of a variant stand ENTRY_LSTAR - ENTRY_PATCHED apart. They are the same code: the
+// host tells rewritten sites from trapped ones by the address that it was left at.
 core::arch::global_asm!(
     ".pushsection .rodata.agentrt_shim, \"a\", @progbits",
     ".balign 64",
-    ".globl agentrt_shim_text",
-    "agentrt_shim_text:",
+    ".globl agentrt_shim_breakpoint",
+    "agentrt_shim_breakpoint:",
+    "int3",
+    "jmp *%rcx",
+    ".balign 64, 0xcc",
+    "int3",
+    "jmp *%rcx",
+    ".balign 64, 0xcc",
+    ".globl agentrt_shim_out",
+    "agentrt_shim_out:",
     "outb %al, ${port}",
     "jmp *%rcx",
     ".balign 64, 0xcc",
     "outb %al, ${port}",
     "jmp *%rcx",
     ".balign 64, 0xcc",
+    ".globl agentrt_shim_end",
+    "agentrt_shim_end:",
     ".popsection",
     port = const agentrt_shim_abi::SYSCALL_PORT,
     options(att_syntax),
 );
 
 unsafe extern "C" {
-    static agentrt_shim_text: [u8; TEXT_SIZE];
+    static agentrt_shim_breakpoint: [u8; TEXT_SIZE];
+    static agentrt_shim_out: [u8; TEXT_SIZE];
 }
 
 /// Two entries of 64 bytes each.
@@ -41,10 +57,24 @@ const TEXT_SIZE: usize = 2 * (ENTRY_LSTAR - ENTRY_PATCHED) as usize;
 const _: () = assert!(ENTRY_PATCHED == SHIM_BASE && TEXT_SIZE <= agentrt_shim_abi::SHIM_LIMIT);
 
 /// The shim's text, to be placed at [`SHIM_BASE`](agentrt_shim_abi::SHIM_BASE).
-pub fn text() -> &'static [u8] {
-    // SAFETY: the assembly above defines the symbol with TEXT_SIZE bytes behind it, in a read-only
-    // section that lives as long as the program.
-    unsafe { &agentrt_shim_text }
+pub fn text(exit: ExitInstruction) -> &'static [u8] {
+    // SAFETY: the assembly above defines both symbols with TEXT_SIZE bytes behind each, in a
+    // read-only section that lives as long as the program.
+    unsafe {
+        match exit {
+            ExitInstruction::Breakpoint => &agentrt_shim_breakpoint,
+            ExitInstruction::Out => &agentrt_shim_out,
+        }
+    }
+}
+
+/// Length in bytes of the exit instruction: where the host finds the instruction pointer after an
+/// exit by [`ExitInstruction::Breakpoint`] is this far behind the entry.
+pub fn exit_length(exit: ExitInstruction) -> u64 {
+    match exit {
+        ExitInstruction::Breakpoint => 1,
+        ExitInstruction::Out => 2,
+    }
 }
 
 #[cfg(test)]

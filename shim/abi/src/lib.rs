@@ -36,8 +36,9 @@ pub const TIME_PAGE: u64 = SHIM_BASE + 0x1_0000;
 /// The vDSO, directly behind the time page: an ELF image of one page that ring 3 may execute.
 pub const VDSO_BASE: u64 = TIME_PAGE + PAGE_SIZE;
 
-/// Port that the shim writes to for a syscall: the one that ring 3 may reach, by the TSS's I/O
-/// permission bitmap. Ports 0 to 31 are the ring-0 stubs' own, one per exception vector.
+/// Port that the shim writes to for a syscall on hardware KVM, where ring 3 may reach it through
+/// the TSS's I/O permission bitmap. Ports 0 to 31 are the ring-0 stubs' own, one per exception
+/// vector.
 pub const SYSCALL_PORT: u16 = 0x20;
 
 /// Start of the ring-0 area: descriptor tables, task state segment, stubs and their stack. In the

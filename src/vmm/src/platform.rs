@@ -2,15 +2,15 @@
 //!
 //! - **PVM** implements KVM in software with shadow page tables. Ring 3 runs natively, ring 0 is
 //!   emulated. A `syscall` in ring 3 jumps to MSR_LSTAR *staying in ring 3*, so LSTAR names the
-//!   shim itself. CPUID in ring 3 shows the host's leaves, whatever KVM was told.
+//!   shim itself. `int3` with its ring-0 stub is the cheapest way out; CPUID in ring 3 shows the
+//!   host's leaves, whatever KVM was told.
 //! - **Hardware** (VMX, SVM): `syscall` enters ring 0, so LSTAR names a stub that bounces to the
-//!   shim in ring 3. CPUID leaves are filtered.
-//!
-//! The way out of the VM is the same for both: `out` from ring 3 through the TSS's I/O permission
-//! bitmap.
+//!   shim in ring 3. `out` from ring 3 through the TSS's I/O permission bitmap is the cheapest way
+//!   out. CPUID leaves are filtered.
 
 use std::arch::x86_64::__cpuid;
 
+use agentrt_shim::ExitInstruction;
 use agentrt_shim_abi::ENTRY_LSTAR;
 use kvm_bindings::kvm_cpuid_entry2;
 
@@ -45,6 +45,14 @@ impl Platform {
             }
         } else {
             Platform::Pvm
+        }
+    }
+
+    /// The instruction by which the shim leaves the VM.
+    pub fn exit_instruction(self) -> ExitInstruction {
+        match self {
+            Platform::Pvm => ExitInstruction::Breakpoint,
+            Platform::Hardware { .. } => ExitInstruction::Out,
         }
     }
 

@@ -89,7 +89,7 @@ pub(crate) fn install(memory: &GuestMemory, base: u64, platform: Platform) {
             &stub(vector),
         );
     }
-    install_tss(memory, base + 2 * PAGE_SIZE);
+    install_tss(memory, base + 2 * PAGE_SIZE, platform);
     write(
         memory,
         base + 3 * PAGE_SIZE + BOUNCE_OFFSET,
@@ -138,7 +138,7 @@ fn install_gate(memory: &GuestMemory, idt: u64, vector: u8, privilege: u64) {
     memory.store(idt + u64::from(vector) * 16 + 8, handler >> 32);
 }
 
-fn install_tss(memory: &GuestMemory, tss: u64) {
+fn install_tss(memory: &GuestMemory, tss: u64, platform: Platform) {
     write(
         memory,
         tss + 4,
@@ -146,7 +146,9 @@ fn install_tss(memory: &GuestMemory, tss: u64) {
     );
     write(memory, tss + 0x66, &(TSS_SIZE as u16).to_le_bytes());
     let mut bitmap = [0xff; IO_BITMAP_SIZE as usize + 1];
-    bitmap[usize::from(SYSCALL_PORT / 8)] &= !(1 << (SYSCALL_PORT % 8));
+    if platform.exit_instruction() == agentrt_shim::ExitInstruction::Out {
+        bitmap[usize::from(SYSCALL_PORT / 8)] &= !(1 << (SYSCALL_PORT % 8));
+    }
     write(memory, tss + TSS_SIZE, &bitmap);
 }
 

@@ -4,10 +4,9 @@
 //! KVM_RUN and no further ioctl.
 //!
 //! The guest stops in one of two places: in a ring-0 stub, with the frame of the exception on the
-//! ring-0 stack; or in ring 3 at the shim's `out`. [`Vcpu`] hides which.
+//! ring-0 stack; or in ring 3 at the shim's `out` (hardware only). [`Vcpu`] hides which.
 
-use agentrt_shim::EXIT_LENGTH;
-use agentrt_shim_abi::{ENTRY_PATCHED, SYSCALL_PORT};
+use agentrt_shim_abi::{ENTRY_LSTAR, ENTRY_PATCHED, SYSCALL_PORT};
 use kvm_bindings::{
     CpuId, KVM_MAX_CPUID_ENTRIES, Msrs, kvm_msr_entry, kvm_regs, kvm_segment, kvm_sregs, kvm_xcrs,
 };
@@ -105,6 +104,7 @@ pub struct Vcpu {
     ring0: u64,
     stopped: Stopped,
     platform: Platform,
+    exit_length: u64,
     tsc_is_hosts: bool,
 }
 
@@ -137,11 +137,13 @@ impl Vcpu {
         set_xcr0(&cpuid, &fd)?;
         fd.set_sync_valid_reg(SyncReg::Register);
         fd.set_sync_valid_reg(SyncReg::SystemRegister);
+        let exit_length = agentrt_shim::exit_length(platform.exit_instruction());
         Ok(Vcpu {
             fd,
             ring0,
             stopped: Stopped::InRing3,
             platform,
+            exit_length,
             tsc_is_hosts,
         })
     }
@@ -196,7 +198,7 @@ impl Vcpu {
             self.stopped = Stopped::InRing3;
             let instruction_pointer = self.fd.sync_regs().regs.rip;
             // The exit leaves RIP at the `out` or behind it, as the KVM version pleases.
-            let entry = [ENTRY_PATCHED, ENTRY_PATCHED + EXIT_LENGTH];
+            let entry = [ENTRY_PATCHED, ENTRY_PATCHED + self.exit_length];
             return self.syscall(entry.contains(&instruction_pointer));
         }
         self.stopped = Stopped::InStub;
@@ -306,6 +308,12 @@ impl Vcpu {
             return Exit::Failed(Failure::Ring0Exception(vector));
         }
         let instruction_pointer = word(frame::INSTRUCTION_POINTER);
+        if vector == 3 && self.platform == Platform::Pvm {
+            let entry = instruction_pointer.wrapping_sub(self.exit_length);
+            if entry == ENTRY_PATCHED || entry == ENTRY_LSTAR {
+                return self.syscall(entry == ENTRY_PATCHED);
+            }
+        }
         let error_code = if ring0::has_error_code(vector) {
             word(frame::ERROR_CODE)
         } else {

@@ -85,7 +85,7 @@ impl Vm {
         )?;
         ring0::install(space.memory(), ring0.start, platform);
         let shim = space.map_new(SHIM_BASE, 1, Protection::READ_EXECUTE, Owner::Program)?;
-        let text = agentrt_shim::text();
+        let text = agentrt_shim::text(platform.exit_instruction());
         debug_assert!(text.len() <= PAGE_SIZE as usize);
         if let Some(slice) = space.memory().slice(shim.start, text.len()) {
             slice.copy_from(text);
