@@ -1,8 +1,9 @@
 //! Host directories and files that the guest sees as they are.
 //!
-//! Others may change them at the same time, so nothing is remembered. A node is a path beneath
-//! the volume without symlinks; every access opens it (or its directory) anew, beneath the
-//! volume and refusing symlinks, so that exchanging a directory for a link leads nowhere.
+//! Others may change them at the same time, so nothing is remembered beyond one walk (`descent`).
+//! A node is a path beneath the volume without symlinks; every access opens it (or its directory)
+//! anew, beneath the volume and refusing symlinks, so that exchanging a directory for a link leads
+//! nowhere.
 //!
 //! The guest runs as root. Nodes of the host user who runs this process show as root's, so that
 //! what the guest creates is its own. It can neither give files to anybody else nor set set-id

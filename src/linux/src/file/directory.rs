@@ -65,6 +65,9 @@ pub(super) fn getcwd(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         return Err(Errno::NOENT.into());
     }
     let mut path = guest.vfs.path_of(&guest.task.cwd);
+    if !path.starts_with(b"/") {
+        return Err(Errno::NAMETOOLONG.into());
+    }
     path.push(0);
     if path.len() as u64 > arguments.u64(1) {
         return Err(Errno::RANGE.into());
