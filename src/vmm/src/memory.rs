@@ -17,6 +17,12 @@ use crate::vm::VmError;
 /// First memslot's size in bytes; each further one doubles what is registered.
 const FIRST_SLOT: u64 = 32 << 20;
 
+/// Pages of 4 KiB in a huge page (SDM vol. 3A, 4.5: 2-MByte pages).
+const HUGE_PAGE: u64 = 512;
+
+/// A guest that has fewer free huge pages than this gets small ones.
+const HUGE_PAGES_SPARED: u64 = 16;
+
 /// Smallest and largest size of a guest's memory in bytes.
 pub const MEMORY_RANGE: std::ops::RangeInclusive<u64> = (8 << 20)..=(1 << 40);
 
@@ -47,6 +53,8 @@ pub struct GuestMemory {
     registered: u64,
     slots: u32,
     allocator: PageAllocator,
+    /// What is left of the huge page that pages to be filled come from.
+    dense: PhysicalRun,
 }
 
 impl GuestMemory {
@@ -67,6 +75,7 @@ impl GuestMemory {
             registered: 0,
             slots: 0,
             allocator,
+            dense: PhysicalRun { start: 0, pages: 0 },
         };
         // A huge page would back 511 pages that nobody touched for one that somebody did.
         let all = PhysicalRun {
@@ -132,15 +141,47 @@ impl GuestMemory {
         Ok(run)
     }
 
-    /// As [`GuestMemory::allocate`], for pages that the host is about to fill: they are backed at
-    /// once, which costs less than a fault for each.
+    /// As [`GuestMemory::allocate`], for pages that the host is about to fill: backed by memory
+    /// already, from a huge page if the host has one, which costs a fraction of as many faults.
     ///
     /// # Errors
     /// [`OutOfMemory`] as there.
     pub fn allocate_to_fill(&mut self, pages: u64) -> Result<PhysicalRun, OutOfMemory> {
-        let run = self.allocate(pages)?;
-        self.advise(run, libc::MADV_POPULATE_WRITE);
+        if self.dense.pages == 0 && !self.begin_huge_page() {
+            let run = self.allocate(pages)?;
+            self.advise(run, libc::MADV_POPULATE_WRITE);
+            return Ok(run);
+        }
+        let taken = pages.min(self.dense.pages);
+        let run = PhysicalRun {
+            start: self.dense.start,
+            pages: taken,
+        };
+        self.dense.start += taken * PAGE_SIZE;
+        self.dense.pages -= taken;
         Ok(run)
+    }
+
+    /// Sets a huge page aside for pages to be filled, if the guest has memory to spare.
+    fn begin_huge_page(&mut self) -> bool {
+        if self.free_pages() < HUGE_PAGES_SPARED * HUGE_PAGE {
+            return false;
+        }
+        // Huge pages are aligned in the host's address space.
+        let misaligned = self.region.as_ptr() as u64 / PAGE_SIZE % HUGE_PAGE;
+        let Some(run) = self.allocator.allocate_aligned(HUGE_PAGE, misaligned) else {
+            return false;
+        };
+        if self
+            .register_up_to(run.start + run.pages * PAGE_SIZE)
+            .is_err()
+        {
+            self.allocator.release(run);
+            return false;
+        }
+        self.advise(run, libc::MADV_HUGEPAGE);
+        self.dense = run;
+        true
     }
 
     /// Gives pages back: to the allocator, and their memory to the host.
@@ -286,6 +327,27 @@ impl PageAllocator {
             start: first * PAGE_SIZE,
             pages,
         })
+    }
+
+    /// Allocates exactly `pages` pages, where the first one's number plus `offset` is a multiple of
+    /// `pages`.
+    fn allocate_aligned(&mut self, pages: u64, offset: u64) -> Option<PhysicalRun> {
+        let mut first = (pages - offset % pages) % pages;
+        while first + pages <= self.pages {
+            if (first..first + pages).all(|page| !self.is_used(page)) {
+                for page in first..first + pages {
+                    self.words[(page / 64) as usize] |= 1 << (page % 64);
+                }
+                self.used += pages;
+                self.high_water = self.high_water.max(first + pages);
+                return Some(PhysicalRun {
+                    start: first * PAGE_SIZE,
+                    pages,
+                });
+            }
+            first += pages;
+        }
+        None
     }
 
     fn release(&mut self, run: PhysicalRun) {

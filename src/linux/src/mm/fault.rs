@@ -15,7 +15,7 @@ use super::{Mm, USER, page_ceil, page_floor};
 /// Pages in a block of zeros: what one page table maps.
 const ANONYMOUS_BLOCK: u64 = 512;
 /// Pages in a block of a file: reading a few too many costs less than one more fault.
-const FILE_BLOCK: u64 = 32;
+const FILE_BLOCK: u64 = 64;
 
 /// Why an access is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +63,29 @@ impl Mm {
         Ok(())
     }
 
-    /// Maps the zeros of an area that was just made, up to one block, before the program faults on
-    /// them. What fails here comes when it is touched.
+    /// Maps what of an area that was just made is sure to be used, before the program faults on it:
+    /// zeros, up to one block, which cost nothing; and the data of a program or library, which the
+    /// dynamic linker relocates. What fails here comes when it is touched.
     pub(super) fn map_ahead(&mut self, start: u64) {
-        let Some((_, area)) = self.areas.find(start) else {
+        let Some((area_start, area)) = self.areas.find(start) else {
             return;
         };
-        let usable = area.protection.accessible() && matches!(area.backing, Backing::Anonymous);
         let block = self.affordable(ANONYMOUS_BLOCK);
-        if usable && block == ANONYMOUS_BLOCK {
-            let area = area.clone();
-            let pages = ((area.end - start) / PAGE_SIZE).min(block);
-            let run = self.space.unmapped_run(start, pages);
-            let _ = self.map_run(start, &area, start, run);
+        if !area.protection.accessible() || block < ANONYMOUS_BLOCK {
+            return;
+        }
+        let area = area.clone();
+        let pages = (area.end - start) / PAGE_SIZE;
+        match &area.backing {
+            Backing::Anonymous => {
+                let run = self.space.unmapped_run(start, pages.min(block));
+                let _ = self.map_run(area_start, &area, start, run);
+            }
+            Backing::File { .. } => {
+                if area.protection.write && !area.shared && pages <= FILE_BLOCK {
+                    let _ = self.bring_in(area_start, &area, start);
+                }
+            }
         }
     }
 
