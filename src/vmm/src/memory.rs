@@ -55,6 +55,8 @@ pub struct GuestMemory {
     allocator: PageAllocator,
     /// What is left of the huge page that pages to be filled come from.
     dense: PhysicalRun,
+    /// Pages that were allocated to be filled.
+    filled: u64,
 }
 
 impl GuestMemory {
@@ -76,6 +78,7 @@ impl GuestMemory {
             slots: 0,
             allocator,
             dense: PhysicalRun { start: 0, pages: 0 },
+            filled: 0,
         };
         // A huge page would back 511 pages that nobody touched for one that somebody did.
         let all = PhysicalRun {
@@ -150,6 +153,7 @@ impl GuestMemory {
         if self.dense.pages == 0 && !self.begin_huge_page() {
             let run = self.allocate(pages)?;
             self.advise(run, libc::MADV_POPULATE_WRITE);
+            self.filled += run.pages;
             return Ok(run);
         }
         let taken = pages.min(self.dense.pages);
@@ -162,9 +166,11 @@ impl GuestMemory {
         Ok(run)
     }
 
-    /// Sets a huge page aside for pages to be filled, if the guest has memory to spare.
+    /// Sets a huge page aside for pages to be filled, if the guest has memory to spare and its
+    /// program is not so small that most of the page would go to waste.
     fn begin_huge_page(&mut self) -> bool {
-        if self.free_pages() < HUGE_PAGES_SPARED * HUGE_PAGE {
+        let is_small = self.filled < HUGE_PAGE / 2;
+        if is_small || self.free_pages() < HUGE_PAGES_SPARED * HUGE_PAGE {
             return false;
         }
         // Huge pages are aligned in the host's address space.
