@@ -372,11 +372,7 @@ impl Guest {
                     None => continue,
                 },
                 Err(Stop::End(ended)) => {
-                    let line = self
-                        .trace
-                        .is_some()
-                        .then(|| trace::line(&mut self.task.mm, call, None));
-                    self.print(line);
+                    self.trace(call, None);
                     return Some(End::Program(ended));
                 }
             }
@@ -389,12 +385,17 @@ impl Guest {
             Ok(value) => value as i64,
             Err(error) => -i64::from(error.raw_os_error()),
         };
+        self.trace(call, Some(value));
+        self.vcpu.answer(value);
+    }
+
+    /// Prints a syscall, if syscalls are printed.
+    fn trace(&mut self, call: &Syscall, result: Option<i64>) {
         let line = self
             .trace
             .is_some()
-            .then(|| trace::line(&mut self.task.mm, call, Some(value)));
+            .then(|| trace::line(&mut self.task.mm, call, result));
         self.print(line);
-        self.vcpu.answer(value);
     }
 
     fn print(&mut self, line: Option<String>) {

@@ -51,7 +51,7 @@ pub struct Stats {
     /// Exits of the VM.
     pub exits: Exits,
     /// Syscalls by name.
-    pub syscalls: BTreeMap<String, SyscallCount>,
+    pub syscalls: BTreeMap<&'static str, SyscallCount>,
     /// Syscall sites.
     pub sites: Sites,
     /// Page faults that the host resolved, those in its own copies included.
@@ -77,14 +77,10 @@ impl Stats {
     pub(crate) fn count(&mut self, number: u64, route: Route, known: bool) {
         let name = agentrt_strace::name(number);
         // A program can make up numbers without end: they share one line.
-        let key = name.unwrap_or("unknown number");
-        if !self.syscalls.contains_key(key) {
-            self.syscalls
-                .insert(key.to_owned(), SyscallCount::default());
-        }
-        let Some(count) = self.syscalls.get_mut(key) else {
-            return;
-        };
+        let count = self
+            .syscalls
+            .entry(name.unwrap_or("unknown number"))
+            .or_default();
         count.calls += 1;
         count.host += 1;
         match route {

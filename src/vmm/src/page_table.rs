@@ -109,7 +109,6 @@ pub enum Owner {
 /// A page table tree. Its pages come out of the guest's own memory and stay for the guest's life.
 pub struct PageTable {
     root: u64,
-    table_pages: u64,
 }
 
 impl PageTable {
@@ -120,18 +119,12 @@ impl PageTable {
     pub fn new(memory: &mut GuestMemory) -> Result<PageTable, OutOfMemory> {
         Ok(PageTable {
             root: memory.allocate(1)?.start,
-            table_pages: 1,
         })
     }
 
     /// Guest-physical address of the root, as CR3 takes it.
     pub fn root(&self) -> u64 {
         self.root
-    }
-
-    /// Pages that the tree itself takes.
-    pub fn table_pages(&self) -> u64 {
-        self.table_pages
     }
 
     /// Maps `run` at `address`. The entries there must own nothing.
@@ -282,7 +275,6 @@ impl PageTable {
                 entry & ADDRESS
             } else {
                 let new = memory.allocate(1)?.start;
-                self.table_pages += 1;
                 memory.store(
                     entry_address,
                     new | PRESENT | WRITABLE | USER | ACCESSED_DIRTY,

@@ -249,11 +249,6 @@ impl Vcpu {
         ImmediateExit::of(&self.fd)
     }
 
-    /// The kind of KVM that runs this processor.
-    pub fn platform(&self) -> Platform {
-        self.platform
-    }
-
     /// Does `rdtsc` in the guest read what it reads on the host?
     pub fn tsc_is_hosts(&self) -> bool {
         self.tsc_is_hosts

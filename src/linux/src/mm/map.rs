@@ -31,7 +31,7 @@ impl Mm {
             .filter(|&length| length != 0)
             .ok_or(Errno::NOMEM)?;
         let start = self.place(placement, length)?;
-        self.check_room(start..start + length)?;
+        self.check_room()?;
         self.clear(start..start + length);
         let end = start + length;
         let mut area = Area { end, ..area };
@@ -91,8 +91,7 @@ impl Mm {
             .ok_or(Errno::NOMEM)
     }
 
-    fn check_room(&self, range: Range<u64>) -> Result<(), Errno> {
-        debug_assert!(range.start < range.end);
+    fn check_room(&self) -> Result<(), Errno> {
         // One new area, and up to two more when an old one is split.
         if self.areas.count() + 3 > AREAS_MAX {
             Err(Errno::NOMEM)
@@ -118,7 +117,7 @@ impl Mm {
             .find(range.start)
             .is_some_and(|(start, area)| start < range.start && range.end < area.end);
         if makes_hole {
-            self.check_room(range.clone())?;
+            self.check_room()?;
         }
         self.clear(range);
         Ok(())
@@ -162,7 +161,7 @@ impl Mm {
         if range.is_empty() {
             return Ok(());
         }
-        self.check_room(range.clone())?;
+        self.check_room()?;
         let mut position = range.start;
         for (start, mut area) in self.areas.overlapping(range.clone()) {
             // As on Linux, what lies before a hole is changed and what lies behind it is not.
@@ -222,7 +221,7 @@ impl Mm {
         if area.end < old_range.end {
             return Err(Errno::FAULT);
         }
-        self.check_room(old_range.clone())?;
+        self.check_room()?;
         if let Some(target) = target {
             let target_range = user_range(target, new).ok_or(Errno::INVAL)?;
             if target_range.start < old_range.end && old_range.start < target_range.end {
@@ -328,7 +327,7 @@ impl Mm {
         } else if new_top > old_top {
             let growth = old_top..new_top;
             if !self.areas.is_free(growth.clone())
-                || self.check_room(growth.clone()).is_err()
+                || self.check_room().is_err()
                 || !self.is_affordable(growth.end - growth.start)
             {
                 return end;

@@ -217,6 +217,11 @@ fn madvise(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
         | libc::MADV_PAGEOUT => {}
         _ => return Err(Errno::INVAL.into()),
     }
+    require_mapped(guest, range)
+}
+
+/// 0, the answer of calls that concern a range, if all of it is mapped; else ENOMEM.
+fn require_mapped(guest: &Guest, range: Range<u64>) -> Result<u64> {
     if guest.task.mm.is_mapped(range) {
         Ok(0)
     } else {
@@ -232,11 +237,7 @@ fn msync(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
     }
     let range = user_range(arguments.address(0), arguments.u64(1)).ok_or(Errno::INVAL)?;
     guest.task.mm.write_back(range.clone());
-    if guest.task.mm.is_mapped(range) {
-        Ok(0)
-    } else {
-        Err(Errno::NOMEM.into())
-    }
+    require_mapped(guest, range)
 }
 
 fn mincore(guest: &mut Guest, arguments: &Arguments) -> Result<u64> {
@@ -282,9 +283,7 @@ fn locked_range(guest: &Guest, arguments: &Arguments) -> Result<Range<u64>> {
         .checked_add(arguments.u64(1))
         .ok_or(Errno::INVAL)?;
     let range = user_range(start, end - start).ok_or(Errno::NOMEM)?;
-    if !guest.task.mm.is_mapped(range.clone()) {
-        return Err(Errno::NOMEM.into());
-    }
+    require_mapped(guest, range.clone())?;
     Ok(range)
 }
 

@@ -52,15 +52,7 @@ impl Mm {
         };
         if !patches.is_empty() {
             // It was code before, at this same place.
-            for page in self
-                .space
-                .mapped_pages(start, (area.end - start) / PAGE_SIZE)
-            {
-                if let Some(slice) = self.space.slice(page, PAGE_SIZE as usize) {
-                    apply(patches, page, slice);
-                }
-            }
-            return;
+            return self.apply_to_mapped(start..area.end, patches);
         }
         if self.trampolines.installed.len() >= INSTALLED_MAX {
             return;
@@ -100,9 +92,14 @@ impl Mm {
             Rc::downgrade(patches),
             place..place + page_ceil(size).unwrap_or(size),
         ));
+        self.apply_to_mapped(reserved, patches);
+    }
+
+    /// Applies patches to the pages of `text` that are there; others are patched when they come.
+    fn apply_to_mapped(&self, text: Range<u64>, patches: &[TextPatch]) {
         for page in self
             .space
-            .mapped_pages(start, (area.end - start) / PAGE_SIZE)
+            .mapped_pages(text.start, (text.end - text.start) / PAGE_SIZE)
         {
             if let Some(slice) = self.space.slice(page, PAGE_SIZE as usize) {
                 apply(patches, page, slice);
